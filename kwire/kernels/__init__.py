@@ -10,6 +10,6 @@
     pairing    responses to their requests
     records    record sets -> columns                      segments   log segments
 
-``engine`` says which way a kernel runs, as Python or as machine code; ``compiling``, ``intrinsics`` and ``cache`` make
+``engine`` says which way a kernel runs, as Python or as machine code. ``compiling``, ``intrinsics`` and ``cache`` make
 and keep the machine code. What only needs Python (files, schemas, Arrow) is no concern of this package.
 """

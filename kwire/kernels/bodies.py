@@ -1,22 +1,22 @@
 """Writes bodies as JSON text without building objects: layouts compiled to a program that one kernel runs.
 
 Strategy: as for ``kwire.kernels.programs``, but here an instruction reads a value and writes it. Each has text that
-comes first (``,"partitions":``), so that a program of a message is about as long as it has fields. The text of many
-frames stands in one buffer, one behind the other, as Arrow's string columns have it. Which text belongs to which layout
-is said by ``kwire.protocol.bodies``.
+comes first (``,"partitions":``). So a program of a message is about as long as it has fields. The text of many frames
+stands in one buffer, one after the other, as Arrow's string columns have it. Which text belongs to which layout is
+said by ``kwire.protocol.bodies``.
 
 Rules kept here:
 
-- A frame is written whole or not at all. What is not as it should be, and what is seldom, is *declined*: a length that
-  does not fit, bytes left over, a tagged field that is not known, a configuration value that may be a secret, text
-  beyond the limit. Objects (``kwire.protocol.describe``) deal with it, and word the error. So nothing here can be wrong
-  about why something is wrong.
-- Every length is checked against the end around it (of the frame, tagged field or embedded message) where it is read,
-  an array's count against the least size of its elements, and what its elements would take as objects is counted as the
-  codecs count it (``kwire.codec.costs``): the same bodies are refused.
+- A frame is written whole or not at all. What is not as it should be, and what is seldom, is *declined*. That is a
+  length that does not fit, bytes left over or a tagged field that is not known. It is also a configuration value that
+  may be a secret, or text beyond the limit. Objects (``kwire.protocol.describe``) deal with it, and word the error. So
+  nothing here can be wrong about why something is wrong.
+- Every length is checked, where it is read, against the end around it (of the frame, tagged field or embedded message).
+  An array's count is checked against the least size of its elements. What its elements would take as objects is counted
+  as the codecs count it (``kwire.codec.costs``). So the same bodies are refused.
 - A tagged field stands last on the wire and anywhere in the text. Its default is written first, where it belongs
-  (``MARK``); if the field turns up, its text takes that place (``_splice``), once for each field.
-- Room is asked for before anything is written: at least ``ROOM`` bytes behind what an instruction needs, since copies
+  (``MARK``). If the field turns up, its text takes that place (``_splice``), once for each field.
+- Room is asked for before anything is written: at least ``ROOM`` bytes after what an instruction needs, since copies
   overrun.
 """
 
@@ -76,9 +76,9 @@ class Write(IntEnum):
     UUID = 6
     """16 bytes in Kafka's text form; ``of``."""
     SKIP_STRING = 7
-    """A string behind a length of ``width`` is not shown; ``nullable``."""
+    """A string after a length of ``width`` is not shown; ``nullable``."""
     STRING = 8
-    """A string behind a length of ``width``; ``nullable``; ``of``."""
+    """A string after a length of ``width``; ``nullable``; ``of``."""
     BYTES = 9
     """Bytes as base64."""
     SIZE = 10
@@ -95,7 +95,7 @@ class Write(IntEnum):
     NUMBERS = 15
     """An array of integers of ``of`` bytes (negative: unsigned), whole."""
     IF_PRESENT = 16
-    """The byte in front of a nullable struct; if it is null the program goes on at ``target``."""
+    """The byte before a nullable struct; if it is null the program goes on at ``target``."""
     IF_TAGGED = 17
     """The same in a tagged field: a varint, 0 for null."""
     MARK = 18
@@ -103,7 +103,7 @@ class Write(IntEnum):
     TAGS = 19
     """The count of tagged fields; if there are none the program goes on at ``target``, else with ``NEXT_TAG``."""
     NEXT_TAG = 20
-    """The number and size of a tagged field, which one of the next ``width`` instructions has; behind the last one the
+    """The number and size of a tagged field, which one of the next ``width`` instructions has. After the last one the
     program goes on at ``target``."""
     TAG = 21
     """The tagged field ``of`` is written by the program at ``target``, and belongs into ``slot``."""
@@ -113,7 +113,7 @@ class Write(IntEnum):
     """Bytes in which the group protocol has an int16 version and a message; the latest version known is ``of``. The
     program of version n is where instruction ``target`` + n leads. Beyond ``least`` bytes it is declined."""
     END_EMBEDDED = 24
-    """Its message is written: the program goes on behind ``EMBEDDED``."""
+    """Its message is written: the program goes on after ``EMBEDDED``."""
     JUMP = 25
     """The program goes on at ``target``."""
 
@@ -177,7 +177,7 @@ _FULL: Final = 2
 
 
 class Pool:
-    """Text that instructions write, each once: ``data`` with ``ROOM`` bytes behind it."""
+    """Text that instructions write, each once: ``data`` with ``ROOM`` bytes after it."""
 
     def __init__(self) -> None:
         self._parts: dict[bytes, int] = {}
@@ -265,7 +265,7 @@ def _base64(buf: Array, at: int, length: int, out: Array, n: int) -> int:
 
 @kernel
 def unbase64(texts: Array, places: Array, out: Array, ends: Array) -> int:
-    """Texts in base64, one behind the other with ``places`` between them, as bytes: how many. ``ends`` (int32) gets the
+    """Texts in base64, one after the other with ``places`` between them, as bytes: how many. ``ends`` (int32) gets the
     places between those. A text that begins with a brace is no base64, and stays as it is."""
     n = int64(0)
     for row in range(places.shape[0] - 1):
@@ -341,7 +341,7 @@ def _move(out: Array, at: int, to: int, size: int) -> None:
 @kernel
 def _splice(out: Array, at: int, old: int, start: int, n: int) -> int:
     """Puts the text from ``start`` to ``n`` in place of ``old`` bytes at ``at``: where the text ends then. There is
-    room for it once more behind ``n``."""
+    room for it once more after ``n``."""
     size = n - start
     between = start - at - old
     if between == 0:
@@ -361,8 +361,8 @@ _LEFT: Final = 2
 _LAST: Final = 3
 _START: Final = 4
 CALL_FIELDS: Final = 5
-"""What is remembered of a tagged section or an embedded message: instruction, end of what is around it; tags left, the
-last tag, or whether it must end exactly; where the text of the tagged field begins."""
+"""What is remembered of a tagged section or an embedded message. Its instruction, the end of what is around it. Tags
+left, the last tag, or whether it must end exactly. Where the text of the tagged field begins."""
 
 _NO_PROTOCOL: Final = int64(0)
 _IS_CONSUMER: Final = int64(1)
@@ -625,7 +625,7 @@ def _frame(
             grown = n - begun - old
             n = _splice(out, at, old, begun, n)
             marks[slot, 1] = old + grown
-            # The other tagged fields of this struct that stand behind it.
+            # The other tagged fields of this struct that stand after it.
             table = instruction.target
             for k in range(table + 1, table + 1 + code[table].width):
                 other = code[k].slot

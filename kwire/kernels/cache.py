@@ -1,19 +1,19 @@
 """Where machine code is kept, and how anyone can tell that it belongs to the sources that are there.
 
-Machine code stands in a folder that is named by a digest of everything it was made of: the text of all modules of
-``kwire.kernels`` and of what they import from elsewhere, the versions of numba, llvmlite and numpy, and the processor.
-What changes, in whichever file, leads to another folder: code that is out of date cannot be found. (numba adds the
-version of Python and the types of the arguments to the names in it.)
+Machine code stands in a folder that is named by a digest of everything it was made of. That is the text of all modules
+of ``kwire.kernels`` and of what they import from elsewhere. It is also the versions of numba, llvmlite and numpy, and
+the processor. What changes, in whichever file, leads to another folder. Code that is out of date cannot be found.
+(numba adds the version of Python and the types of the arguments to the names in it.)
 
 Rules kept here:
 
-- The folders that are tried, in this order: ``__pycache__`` beside the kernels; the user's cache folder; and, where
-  neither can be written, a folder in the temporary directory that belongs to this user alone. Where
-  ``NUMBA_CACHE_DIR`` is set, it takes the place of the first two. A folder that holds this machine code already is
-  taken even if it cannot be written (an image that was filled by ``kwire compile``).
-- The files are pickles, so whoever can write one of them runs code here. A folder is used only where that is this user,
-  root, or (beside the kernels) whoever can change kwire itself: its owner, its mode, and those of the folders that it
-  is in are looked at (``_is_safe``). So is each file in a folder that others can reach.
+- The folders that are tried, in this order: ``__pycache__`` beside the kernels; the user's cache folder. Where neither
+  can be written, a folder in the temporary directory that belongs to this user alone. Where ``NUMBA_CACHE_DIR`` is set,
+  it takes the place of the first two. A folder that holds this machine code already is taken even if it cannot be
+  written. An example is an image that was filled by ``kwire compile``.
+- The files are pickles, so whoever can write one of them runs code here. A folder is used only if it belongs to this
+  user, root, or (beside the kernels) whoever can change kwire itself. Its owner, its mode, and those of the folders
+  that it is in are looked at (``_is_safe``). So is each file in a folder that others can reach.
 - Folders of other sources beside the kernels are removed when they are ``OLD``: nobody else would.
 - Nothing here imports numba.
 """
@@ -41,7 +41,7 @@ __all__ = ["announce", "digest", "filled", "folder", "kernels", "read", "write"]
 
 HERE: Final = Path(__file__).parent
 ELSEWHERE: Final = ("schema/keys.py", "wire.py")
-"""What kernels import of kwire from outside of this package: a change of it is a change of theirs."""
+"""What kernels import of kwire from outside of this package. A change of it is a change of theirs."""
 
 OLD: Final = 30 * 24 * 3600
 """Seconds after which the machine code of sources that are not these is given up."""
@@ -209,7 +209,8 @@ def _of_others(found: os.stat_result, kernels: os.stat_result | None = None, mod
 
 
 def private_folder() -> Path:
-    """A folder in the temporary directory that only this user can write to, the same for all processes if possible."""
+    """A folder in the temporary directory that only this user can write to. It is the same for all processes if
+    possible."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     path = Path(tempfile.gettempdir()) / f"kwire-kernels-{user}-{digest()}"
     try:

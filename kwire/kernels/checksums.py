@@ -1,7 +1,7 @@
 """CRC-32 (messages of magic 0 and 1), CRC-32C (record batches) and the sum of TCP (RFC 1071) inside of kernels.
 
 As Python they are zlib's, the library's and an integer's. As machine code (``kwire.kernels.intrinsics``) they use the
-instructions that the processor has for them, and tables where it has none.
+instructions that the processor has for them. Where it has none, they use tables.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def crc32c_keeps_up(size: int) -> bool:
 
 @primitive
 def sum_of(data: Any, start: int, end: int) -> int:
-    """The sum of the 16-bit numbers in ``data[start:end]``, big-endian, a last byte as the upper half of one, modulo
-    65535, which is what ones' complement addition wraps around at. The caller has checked the range."""
+    """The sum of the 16-bit numbers in ``data[start:end]``, big-endian, modulo 65535. A last byte is the upper half of
+    a number. Ones' complement addition wraps around at 65535. The caller has checked the range."""
     odd = int(end - start) & 1
     return (int.from_bytes(data[start:end].tobytes()) << 8 * odd) % 0xFFFF

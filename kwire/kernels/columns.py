@@ -1,12 +1,13 @@
-"""The numbers of frames as columns, all in one pass over their rows; and texts that few rows differ in, by row.
+"""The numbers of frames as columns, all in one pass over their rows; also texts that few rows differ in.
 
-A row of a frame is two cache lines, and a window has more of them than the caches: so each is looked at once, and all
-columns that take no more than it and its connection are made then.
+A row of a frame is two cache lines, and a window has more of them than the caches. So each row is looked at once. All
+columns that need no more than the row and its connection are made then.
 
 Rules kept here:
 
-- Of what few frames differ in (ends of connections, client_ids) a column is the place of each frame's in a list of
-  those that occur, in the order in which they are met first. What makes the list is as before when the kernel returns.
+- Ends of connections and client_ids are texts in which few frames differ. Their column has numbers: the place of each
+  frame's text in a list of those that occur. The list is in the order in which they are met first. What makes the
+  list is as before when the kernel returns.
 - A value that is ABSENT is 0, and counted: the caller says where it is null.
 """
 
@@ -130,8 +131,8 @@ def columns_of(count: int) -> Columns:
 def frame_columns(
     rows: Array, first: int, which: Array, connections: Array, has_name: Array, met: Any, made: Any
 ) -> None:
-    """Fills ``made`` with the columns of the frames from ``first`` on, or of those with the numbers ``which``, if it
-    has any: as many as there is room for. ``has_name`` says by its key whether an API has a name."""
+    """Fills ``made`` with the columns of the frames from ``first`` on. If ``which`` has any numbers, it takes those
+    frames. It fills as many as there is room for. ``has_name`` says by its key whether an API has a name."""
     n_ends = int64(0)
     n_clients = int64(0)
     responses = int64(0)
@@ -236,8 +237,8 @@ def frame_columns(
 
 @kernel
 def spread_texts(numbers: Array, ends: Array, texts: Array, offsets: Array, out: Array) -> int:
-    """Writes text number ``numbers[k]`` of ``texts``, which end at ``ends[1:]``, for each row k: one behind the other
-    into ``out``, and into ``offsets`` where they begin and the last one ends; returns that. Both end with
+    """Writes text number ``numbers[k]`` of ``texts``, which end at ``ends[1:]``, for each row k. The texts go one after
+    the other into ``out``. ``offsets`` gets where they begin and where the last one ends; returns that. Both end with
     ``numbers.SLACK`` bytes that mean nothing. The caller has checked that all of it fits."""
     at = int64(0)
     for k in range(numbers.shape[0]):

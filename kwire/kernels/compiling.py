@@ -1,9 +1,9 @@
 """Kernels as machine code: for each kernel a twin that numba compiles on its first call.
 
 Strategy: kernels are plain functions, which call each other by the names in their modules. A twin has the same code
-object but other globals: a copy of the module's in which every kernel is its twin, and every primitive its
+object but other globals. They are a copy of the module's in which every kernel is its twin. Every primitive is its
 implementation in ``kwire.kernels.intrinsics``. So the Python and the machine code of a kernel cannot differ in their
-source, and both can be used in one process.
+source. Both can be used in one process.
 
 Rules kept here, for all kernels:
 
@@ -13,13 +13,14 @@ Rules kept here, for all kernels:
 - ``nogil=True``: two captures can be read by two threads.
 - ``error_model="numpy"``: no kernel divides by a value from the input without a check.
 - ``_nrt=False``: no reference is counted, nothing can be allocated.
-- Only what is needed is compiled: no entry for callers in C, and none for Python where a kernel is a part of others.
+- Only what is needed is compiled. There is no entry for callers in C, and none for Python where a kernel is a part of
+  others.
 - A name that a kernel uses stands in its module when the twin is made. Globals are copied then, so machine code does
   not see a function that is patched later.
-- To load machine code takes a twin of the kernel that Python calls. Those of its parts are made where it is compiled:
-  there are 270 of them, which take longer than the loading.
+- To load machine code takes a twin of the kernel that Python calls. Those of its parts are made where it is compiled.
+  There are 270 of them, which take longer than the loading.
 - What numba keeps private is used in ``kwire.kernels.fence`` only, and not needed: without it compiling takes longer.
-- Machine code is kept where ``kwire.kernels.cache`` says. A folder that cannot be written (any more) is no error: the
+- Machine code is kept where ``kwire.kernels.cache`` says. A folder that cannot be written (any more) is no error. The
   code that was compiled is used all the same. A file that is damaged is as good as none.
 """
 
@@ -84,8 +85,8 @@ def compiled(kernel: F) -> F:
 
 
 def load() -> int:
-    """Loads the machine code of all kernels that is on disk, and compiles none: for a process that others are forked
-    from. Returns how many kernels it has loaded."""
+    """Loads the machine code of all kernels that is on disk, and compiles none. It is for a process that others are
+    forked from. Returns how many kernels it has loaded."""
     modules()
     kept = cache.kernels()
     found = sorted((one for one in KERNELS if _name(one) in kept), key=_name)

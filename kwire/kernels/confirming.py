@@ -1,6 +1,6 @@
-"""Whether what stands where a frame should begin is one: what speaks against it, and what confirms it.
+"""Whether a frame begins where one should: what speaks against it, and what confirms it.
 
-``is_no_frame`` asks, in this order: does the body fit, do others follow, is it answered, does it begin tokens of SASL.
+``is_no_frame`` asks, in this order: does the body fit? Do others follow? Is it answered? Does it begin tokens of SASL?
 
 Rules kept here:
 
@@ -73,15 +73,15 @@ PERHAPS: Final = 3
 """Besides YES, NO and NEED_MORE."""
 
 ENOUGH: Final = 16
-"""Bytes of a frame, its size included, behind which nothing tells any more that it is a token, or encrypted."""
+"""Bytes of a frame, its size included, after which nothing shows any more that it is a token, or encrypted."""
 
 MOST_ANSWERS: Final = 3
-"""Segments inside of a response that begin with the responses to requests which were sent behind its beginning, each
-whole: so many, and its size is wrong. Its own tagged fields may say that they hold anything."""
+"""So many segments inside a response, and its size is wrong. Each begins with the whole response to a request that was
+sent after the response began. Its own tagged fields may say that they hold anything."""
 
 ALWAYS_COMPARED: Final = 16 << 10
-"""Bytes of a frame in which each segment is looked at that may begin another: behind it, one wherever the frame's
-beginning has doubled, since all of it is judged each time."""
+"""Bytes of a frame in which each segment is looked at that may begin another. After that, one is looked at wherever the
+frame's beginning has doubled, since all of it is judged each time."""
 
 
 @kernel
@@ -89,7 +89,7 @@ def _body_there(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, at: int, stop: int, now: int
 ) -> int:
     """What ``fits_all`` says of the frame at ``at``, of what stands before ``stop``, by what was known with packet
-    ``now``; NOT_KNOWN of the answer to a request that was not."""
+    ``now``. NOT_KNOWN of the answer to a request that was not known."""
     data = window.data
     if reader.response == 0:
         if stop - at < 8:
@@ -104,7 +104,7 @@ def _body_there(
 
 @kernel
 def asked_before(window: Window, capture: Capture, reader: Any, at: int, now: int) -> int:
-    """The entry of the request, known with packet ``now``, that the response at ``at`` answers; -1 for none."""
+    """The entry of the request, known with packet ``now``, that the response at ``at`` answers. -1 for none."""
     conn = capture.connections[reader.slot]
     wanted = i32(window.data, at + 4)
     row = find_request(conn, capture.waiting, capture.ids, capture.room[0], wanted, int64(NEVER))
@@ -143,8 +143,8 @@ def _is_of_client(window: Window, capture: Capture, reader: Any, at: int, stop: 
 
 @kernel
 def _begins_frame(window: Window, capture: Capture, facts: Facts, reader: Any, before: int, at: int, stop: int) -> int:
-    """Whether what stands at ``at`` can be the frame that follows the one at ``before``, by its header: YES, NO,
-    NEED_MORE, or PERHAPS a response to a request that is not known."""
+    """Whether what stands at ``at`` can be the frame that follows the one at ``before``, by its header. Returns YES,
+    NO, NEED_MORE, or PERHAPS for a response to a request that is not known."""
     data = window.data
     if reader.response == 0:
         answer = plausible_request(data, at, stop, facts.apis)
@@ -172,8 +172,9 @@ def _begins_frame(window: Window, capture: Capture, facts: Facts, reader: Any, b
 def _has_another(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, at: int, end: int
 ) -> bool:
-    """Whether a segment inside of the frame at ``at``, which says that it ends at position ``end``, begins with another
-    frame, while this one is not what its layout says, or ``MOST_ANSWERS`` do: its size is wrong then.
+    """Whether the size of the frame at ``at`` is wrong. It says that it ends at position ``end``. It is wrong if a
+    segment inside of it begins with another frame, and this one is not what its layout says. It is wrong too if
+    ``MOST_ANSWERS`` segments begin with one.
 
     Each segment is looked at once, by what there was when it came, or windows would matter.
     """
@@ -182,7 +183,7 @@ def _has_another(
     p = max(reader.compared, reader.piece + 1)
     found = False
     if reader.around != reader.pos:
-        # What was passed over in another frame may tell of this one.
+        # What was skipped in another frame may tell of this one.
         p = reader.piece + 1
         reader.around = reader.pos
         reader.answers = 0
@@ -233,8 +234,8 @@ def _may_be_whole(said: int) -> bool:
 
 @kernel
 def _tells(window: Window, facts: Facts, scratch: Scratch, reader: Any, at: int, stop: int) -> int:
-    """Whether what stands at ``at`` tells that its connection is Kafka, which nothing else that it sent has told: YES,
-    NO or NEED_MORE."""
+    """Whether what stands at ``at`` shows that its connection is Kafka, which nothing else that it sent has shown.
+    Returns YES, NO or NEED_MORE."""
     data = window.data
     if reader.ends_here == 0 and stop - at < min(ENOUGH, 4 + max(int64(0), i32(data, at))):
         return NEED_MORE
@@ -254,9 +255,9 @@ def _tells(window: Window, facts: Facts, scratch: Scratch, reader: Any, at: int,
 def _has_answer(
     window: Window, facts: Facts, scratch: Scratch, first: int, seen: int, at: int, stop: int, late: bool, most: int
 ) -> tuple[bool, int]:
-    """Whether one of the frames with which pieces of the other direction begin, rows ``first`` to ``seen`` - 1, is the
-    answer to the request at ``at``; and how many of ``most`` bytes may still be looked at. ``late``: what is there of
-    it has to do."""
+    """Whether the request at ``at`` is answered. Also how many of ``most`` bytes may still be looked at. It is if one
+    of the frames with which pieces of the other direction begin is its answer. The pieces are the rows from ``first``
+    on and before ``seen``. ``late``: what is there of it has to do."""
     data, pieces = window.data, window.pieces
     if stop - at < SHORTEST_REQUEST:
         return False, most
@@ -282,9 +283,10 @@ def _has_answer(
 
 @kernel
 def _is_no_answer(window: Window, first: int, seen: int, begin: int) -> bool:
-    """Whether pieces of a direction, rows ``first`` to ``seen`` - 1, which have none of the answers that there should
-    be, have others: not where bytes are missing, of those behind position ``begin`` too. Where the beginning of the
-    stream is not known (``begin`` is below 0), only where one of them begins with a frame that ends with one."""
+    """Whether pieces of a direction, rows ``first`` to ``seen`` - 1, have other answers. They have none of those that
+    there should be. It is no where bytes are missing, of those after position ``begin`` too. Where the beginning of the
+    stream is not known, ``begin`` is below 0. Then only pieces count where one begins with a frame that ends with
+    one."""
     data, pieces = window.data, window.pieces
     if 0 <= begin < pieces[first].pos:
         return False
@@ -304,11 +306,12 @@ def _is_no_answer(window: Window, first: int, seen: int, begin: int) -> bool:
 def _is_confirmed(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, at: int, stop: int
 ) -> int:
-    """Whether the other direction agrees that the request at ``at``, without a client_id, is one: YES, NO or NEED_MORE.
+    """Whether the other direction agrees that the request at ``at``, without a client_id, is one. Returns YES, NO or
+    NEED_MORE.
 
-    It does with the answer to this one, or to another one behind it: what is left of an answer whose beginning is not
-    in the capture says nothing. Where neither has come with ``OFTEN`` packets, or will, it does not, but for holes.
-    Where nothing of it has come for a while it may not have been captured, and says nothing.
+    It does with the answer to this one, or to another one after it. What is left of an answer whose beginning is not in
+    the capture says nothing. Where neither has come with ``OFTEN`` packets, or will, it does not, but for holes. Where
+    nothing of it has come for a while, it may not have been captured. Then it says nothing.
     """
     data, pieces = window.data, window.pieces
     other = scratch.readers[1]
@@ -353,8 +356,8 @@ def _is_confirmed(
 def is_no_frame(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, at: int, available: int, size: int
 ) -> int:
-    """Whether there is no frame of this size at the current position, where one should begin: YES, NO, or NEED_MORE
-    where that cannot be told yet.
+    """Whether there is no frame of this size at the current position, where one should begin. Returns YES, NO, or
+    NEED_MORE where that cannot be known yet.
 
     Sizes are believed as long as what follows looks like a frame, or is not there. Else the body has to be what its
     layout says. Tokens look like nothing.

@@ -74,7 +74,7 @@ class Capture(NamedTuple):
     streams: Array
     waiting: Array
     ids: Array
-    """The hash table of ``waiting``: as many places as that has rows or more, a power of 2; -1 for none."""
+    """The hash table of ``waiting``. It has as many places as that has rows or more, a power of 2; -1 for none."""
     names: Array
     pool: Array
     lookup: Array
@@ -112,13 +112,13 @@ class Direction(Row):
     fresh: int
     """1 when something has come since it was read."""
     holed_since: int
-    """Since which packet segments wait behind a hole, in the end; AT_THE_END if none do."""
+    """Since which packet segments wait after a hole, in the end; AT_THE_END if none do."""
     blocked: int
     """1 while a response waits for its request,"""
     wake: int
     """with which packet it is given up, unless there is a hole."""
     unsure: int
-    """1 while the first request waits for an answer that says that it is one, or up to packet ``wake``: until then
+    """1 while the first request waits for an answer that says that it is one, or up to packet ``wake``. Until then
     nothing of the other direction is read."""
     first: int
     """The piece that the next run begins with."""
@@ -130,20 +130,20 @@ class Direction(Row):
     """The piece that ``pos`` is in."""
     run_end: int
     after: int
-    """The row behind the last piece of this run that can be seen."""
+    """The row after the last piece of this run that can be seen."""
     compared: int
-    """Pieces before this row do not begin with another frame inside of the one that is read,"""
+    """Pieces before this row do not begin with another frame inside of the one that is read."""
     around: int
-    """which begins here,"""
+    """Where the frame that is read begins."""
     answers: int
-    """but for so many that may be responses to requests which were sent behind its beginning,"""
+    """How many segments inside this frame look like responses to requests that were sent after the frame began."""
     answered_order: int
-    """the last of which was known with this packet; and"""
+    """The packet at which the last of them was recognised."""
     first_answer: int
-    """where the first of them begins."""
+    """Where the first of them begins."""
     needs: int
-    """Nothing new can be said before there is a byte in front of this position, unless a frame may begin with what
-    comes; -1 where that is not known."""
+    """Do not look again until the stream reaches this position, or until a new frame may begin. -1 where that is not
+    known."""
     shift: int
     """Makes an offset in the data of a position in this run."""
     gap_follows: int
@@ -202,7 +202,7 @@ def mark_here(window: Window, capture: Capture, rows: Array, reader: Any, size: 
 
 @inlined
 def has_hole(window: Window, reader: Any) -> bool:
-    """Whether segments of a direction wait behind a hole now."""
+    """Whether segments of a direction wait after a hole now."""
     # Whatever filled that hole, or gave it up, brought the next piece.
     since = window.pieces[reader.seen].since if reader.seen < reader.end_piece else reader.holed_since
     holed: bool = since <= reader.now
@@ -217,7 +217,7 @@ def piece_with_end(window: Window, reader: Any, last_pos: int) -> int:
     while last + 1 < reader.seen and pieces[last].pos + pieces[last].len < last_pos:
         last += 1
     if pieces[last].pos >= last_pos and last > reader.piece:
-        last -= 1  # that one is behind the gap that has the frame's last byte
+        last -= 1  # that one is after the gap that has the frame's last byte
     return last
 
 
@@ -291,7 +291,7 @@ def begin_direction(window: Window, capture: Capture, reader: Any, slot: int, re
 
 @inlined
 def see(window: Window, capture: Capture, reader: Any, now: int) -> None:
-    """Lets be seen what was in order with packet ``now``."""
+    """Shows what was in order with packet ``now``."""
     pieces = window.pieces
     seen = reader.seen
     while seen < reader.end_piece and pieces[seen].order <= now:
@@ -320,7 +320,7 @@ def end_lost(window: Window, capture: Capture, reader: Any) -> None:
 
 @inlined
 def only_grows(window: Window, reader: Any) -> bool:
-    """Whether what has come adds to the frame that is waited for, and to nothing else; then it is a part of the run."""
+    """Whether what has come adds to the frame that is waited for, and to nothing else. Then it is a part of the run."""
     pieces = window.pieces
     if reader.needs < 0 or reader.reading == 0 or reader.over == 1:
         return False
@@ -341,8 +341,8 @@ def only_grows(window: Window, reader: Any) -> bool:
 
 @inlined
 def _grow(window: Window, capture: Capture, reader: Any, other: Any, until: int) -> None:
-    """Lets be seen what comes before packet ``until`` and the next of the other direction, as long as it does no more
-    than ``only_grows`` finds: packet by packet, as a large frame comes, this is nearly all that happens."""
+    """Shows what comes before packet ``until`` and the next of the other direction, as long as it does no more
+    than ``only_grows`` finds. It goes packet by packet, as a large frame comes. This is nearly all that happens."""
     pieces = window.pieces
     if (
         reader.needs < 0
@@ -400,8 +400,8 @@ def following_packet(window: Window, capture: Capture, asked: Any, answered: Any
 
 @inlined
 def _otherwise(window: Window, capture: Capture, asked: Any, answered: Any) -> int:
-    """The next packet with which something happens to a connection but that it brings bytes; NEVER if there is none in
-    this window."""
+    """The next packet with which something happens to a connection other than that it brings bytes. NEVER if there is
+    none in this window."""
     conn = capture.connections[asked.slot]
     now = asked.now
     following = int64(NEVER)

@@ -1,15 +1,15 @@
 """Which way a kernel runs: as Python, or as machine code that numba compiles.
 
-A kernel is a plain Python loop over numpy arrays that it is given, marked with ``kernel``. The mark changes nothing:
-the function stays the Python that it is, and calls other kernels as Python. Where a table is full it returns, and
-Python makes a larger one and calls it again. An ``Engine`` gives the function that does the same work in
-its way: ``PYTHON`` the kernel itself, ``MACHINE`` its compiled twin (``kwire.kernels.compiling``, the only module
-besides ``kwire.kernels.intrinsics`` that imports numba, and not before it is needed).
+A kernel is a plain Python loop over numpy arrays that it is given, marked with ``kernel``. The mark changes nothing.
+The function stays the Python that it is, and calls other kernels as Python. Where a table is full it returns, and
+Python makes a larger one and calls it again. An ``Engine`` gives the function that does the same work in its way. For
+``PYTHON`` that is the kernel itself, for ``MACHINE`` its compiled twin (``kwire.kernels.compiling``). Only that module
+and ``kwire.kernels.intrinsics`` import numba, and not before it is needed.
 
 ``choose`` picks the engine for so much work. Loading the machine code takes about as long as Python needs for half a
-megabyte of large frames, or for two thousand small ones; compiling it (once for each version of kwire on a machine)
-takes many times as long. So small input is read by Python, until a process has done so much that the machine code would
-have been worth it: packets and frames count as they are found.
+megabyte of large frames, or for two thousand small ones. Compiling it (once for each version of kwire on a machine)
+takes many times as long. So Python reads small input, until a process has done so much that the machine code would have
+been worth it. Packets and frames count as they are found.
 
 Both engines take and give the same tables, so a reader may change from one to the other between any two calls.
 
@@ -49,7 +49,7 @@ SMALL_COLD: Final = 1_000_000
 """Bytes up to which Python is bearable where machine code is not there yet."""
 
 OF_A_PACKET: Final = 300
-"""Bytes that a packet counts for: Python needs 0.3 ms for it, and more for one that begins a connection."""
+"""Bytes that a packet counts for. Python needs 0.3 ms for it, and more for one that begins a connection."""
 OF_A_FRAME: Final = 150
 """And a frame."""
 
@@ -67,21 +67,21 @@ def kernel(function: F) -> F:
     """Marks a function that numba can compile. Of our functions it may call kernels and primitives only.
 
     It only uses the arrays of its caller: it makes none, and returns none. So its machine code needs not count
-    references to them, which costs more than many a loop does, and keeps LLVM from seeing through it.
+    references to them. Counting costs more than many a loop does, and keeps LLVM from seeing through it.
     """
     KERNELS.add(function)
     return function
 
 
 def inlined(function: F) -> F:
-    """Marks a kernel whose machine code becomes part of the kernels that call it, whatever its size: a step of an inner
-    loop, whose arguments and results then cost nothing."""
+    """Marks a kernel whose machine code becomes part of the kernels that call it, whatever its size. It is a step of an
+    inner loop, whose arguments and results then cost nothing."""
     INLINED.add(function)
     return kernel(function)
 
 
 def primitive(function: F) -> F:
-    """Marks a function that kernels call and numba cannot compile: its twin in machine code has the same name in
+    """Marks a function that kernels call and numba cannot compile. Its twin in machine code has the same name in
     ``kwire.kernels.intrinsics``."""
     PRIMITIVES.add(function)
     return function
@@ -150,9 +150,9 @@ _state: Final = _State()
 
 
 def choose(size: int, *, packets: int = 0, frames: int = 0) -> Engine:
-    """The engine for ``size`` more bytes of input; ``packets`` and ``frames`` in it count besides, once they are known.
+    """The engine for ``size`` more bytes of input. ``packets`` and ``frames`` in it count besides, once they are known.
 
-    Says on standard error, once, when this is where kernels will be compiled. Ask for each piece of work: what Python
+    Says on standard error, once, when this is where kernels will be compiled. Ask for each piece of work. What Python
     has read adds up over the process, whoever read it.
     """
     if _state.fixed is not None:

@@ -7,11 +7,11 @@ nothing else changes. ``closed()`` names the fences that are; a test asks for no
 What is used, and what for:
 
 - ``cache``: the machine code stands in a folder of our choice (``kwire.kernels.cache``). Closed: it is not kept.
-- ``indices``: an index is compared once with the size of its array. numba adds the size to a negative index and then
-  compares twice. No kernel counts from the end, and a negative index is an ``IndexError``.
-- ``libraries``: kernels that are parts of others are optimised once, with the kernel that Python calls. numba optimises
-  each function with all that it calls, and makes machine code of it, before it becomes a part of the next. Closed: a
-  leaf four calls deep goes through LLVM five times.
+- ``indices``: an index is compared once with the size of its array. Without it, numba adds the size to a negative index
+  and then compares twice. No kernel counts from the end, and a negative index is an ``IndexError``.
+- ``libraries``: kernels that are parts of others are optimised once. This happens with the kernel that Python calls.
+  Without it, numba optimises each function with all that it calls, and makes machine code of it, before it becomes a
+  part of the next. Closed: a leaf four calls deep goes through LLVM five times.
 - ``kept``: for which types a kernel has machine code on disk. Closed: nothing is loaded ahead of its first call.
 
 Rules kept here:
@@ -261,8 +261,8 @@ if _libraries.open:
             super()._optimize_final_module()
 
         def serialize_using_object_code(self) -> Any:
-            """The machine code, with a module that has its names and no bodies: nobody links an entry into another
-            kernel, and to read the whole module takes as long as to load the code."""
+            """The machine code, with a module that has its names and no bodies. Nobody links an entry into another
+            kernel. To read the whole module takes as long as to load the code."""
             self._ensure_finalized()
             module = self._final_module
             lines = [f'target triple = "{module.triple}"', f'target datalayout = "{module.data_layout}"']

@@ -1,29 +1,29 @@
 """Streams to frames, and responses to their requests, for all connections of a window at once.
 
 Strategy: a stream is walked run by run. A run is bytes without a hole (pieces of ``kwire.kernels.streams``). Where a
-frame is known to begin, its size says where the next one does. Where that is not known, because the capture begins in
-the middle of a connection or bytes are missing, ``kwire.kernels.searching`` looks for it. Both directions of a
-connection are read side by side, packet by packet (``kwire.kernels.directions``). Each request leaves an entry in the
-connection's list (``kwire.kernels.pairing``), and a response takes the first entry with its correlation id. Frames come
-out as rows of numbers. The bytes stay where they are.
+frame is known to begin, its size says where the next one does. The capture may begin in the middle of a connection, or
+bytes may be missing. Then the boundary is not known, and ``kwire.kernels.searching`` looks for it. Both directions of a
+connection are read side by side, packet by packet (``kwire.kernels.directions``). Each request adds an entry to the
+connection's list (``kwire.kernels.pairing``). A response takes the first entry with its correlation id. Frames come out
+as rows of numbers. The bytes stay where they are.
 
 Rules kept here (numbers in brackets: the protocol notes that they answer):
 
-- A Produce request with acks=0 has no response and leaves no entry [10]. acks is read by a program of
-  ``kwire.kernels.programs``, not by a parser of its own. Where the fields before it are empty, as nearly always, it
-  stands at a place that is worked out from that program.
-- After a SaslHandshake v0, and in a connection that opens with a GSSAPI token, frames are raw tokens until a request
-  header is seen again. Each leaves an entry, so that the answer is known to be a token too [11].
-- A response whose request may still come waits, and all after it: ``DISORDER`` by the clock, and longer while there is
-  a hole in the requests, until that is filled or given up.
-- Gaps: what is missing inside of a frame costs this frame only, because its size says where the next one begins. Its
-  row comes when what is after it does, so that the latest of its bytes that were captured date it.
-- Nothing is allocated: where a table is full the kernel returns, the caller makes it larger and calls again, and the
-  kernel goes on at the frame that did not fit. What was done is in the streams, so nothing is done twice.
+- A Produce request with acks=0 has no response and adds no entry [10]. acks is read by a program of
+  ``kwire.kernels.programs``. There is no parser of its own for it. The fields before it are nearly always empty. Then
+  it stands at a place that is worked out from that program.
+- After a SaslHandshake v0, frames are raw tokens until a request header is seen again. The same holds in a connection
+  that opens with a GSSAPI token. Each leaves an entry, so that the answer is known to be a token too [11].
+- A response whose request may still come waits, and so do all after it. It waits for ``DISORDER`` by the clock. While
+  the requests have a hole, it waits until that is filled or given up.
+- Gaps: what is missing inside of a frame costs this frame only. Its size says where the next one begins. Its row comes
+  when what is after it does. So the latest of its bytes that were captured date it.
+- Nothing is allocated. Where a table is full, the kernel returns. The caller makes the table larger and calls again.
+  Then the kernel goes on at the frame that did not fit. What was done is in the streams, so nothing is done twice.
 - A frame is numbered by the packet that settled it (``order``). Rows are in order neither of streams nor of time:
   ``kwire.kernels.ordering`` sorts them.
-- While an unnamed first request waits (``Direction.unsure``), nothing of the other direction is read: responses are
-  searched by the requests that wait, and would be passed over.
+- While an unnamed first request waits (``Direction.unsure``), nothing of the other direction is read. Responses are
+  searched by the requests that wait, and would be skipped.
 """
 
 from __future__ import annotations
@@ -99,11 +99,11 @@ _OF_TEXT: Final = 0x2000
 """The least number of 16 bits whose first byte is a character that can be shown."""
 
 _SIGNED: Final = 0x763D
-"""``v=``: what a broker's last message of SCRAM begins with, behind which its signature stands (RFC 5802, 7)."""
+"""``v=``: what a broker's last message of SCRAM begins with, after which its signature stands (RFC 5802, 7)."""
 
 MOST_TOKENS: Final = 64
-"""Raw tokens of a connection that wait for their answer, at most: a client waits for each before it sends the next
-(RFC 4422)."""
+"""Raw tokens of a connection that wait for their answer, at most. A client waits for each answer before it sends the
+next token (RFC 4422)."""
 
 RESERVED: Final = LARGEST_ID - 7
 """Ids from here on are those that Java sends SASL with, whatever the others are (``SaslClientAuthenticator``)."""
@@ -155,7 +155,7 @@ def _client_of(
 ) -> int:
     """The number of the client_id at ``off``; -1 for what may be none.
 
-    One of which a byte of the length is damaged reaches into the body, which may be a password. Behind its end stand
+    One of which a byte of the length is damaged reaches into the body. The body may be a password. After its end stand
     zeros: of the size of what follows, or of tagged fields. So one with control characters counts where the request is
     what its layout says, to the last byte.
     """
@@ -200,11 +200,11 @@ def _is_known(facts: Facts, api: int, version: int) -> bool:
 
 @kernel
 def _may_be_token(window: Window, row: Any) -> bool:
-    """Whether the bytes of a request of an unknown API or version may be a raw SASL token whose handshake is not in the
-    capture: then nothing of them is shown.
+    """Whether the bytes of a request of an unknown API or version may be a raw SASL token. Its handshake is not in the
+    capture. If so, nothing of them is shown.
 
     The length of a client_id, which every header has, leads out of text, or is that of two characters. Where it is not,
-    the zeros tell: a header has some in its first eight bytes, since APIs, versions and correlation ids are small, and
+    the zeros decide. A header has some in its first eight bytes, since APIs, versions and correlation ids are small.
     PLAIN has two in all. So no token of PLAIN, SCRAM or OAUTHBEARER without control characters is taken for a header,
     however long it is.
     """
@@ -326,7 +326,7 @@ def _latency(row: Any, entry: Any) -> int:
 def _response(
     window: Window, capture: Capture, facts: Facts, row: Any, reader: Any, asked: Any, token: bool, clock: int
 ) -> bool:
-    """Completes the row of a response, at which the clock showed ``clock``: False if its request may still come."""
+    """Completes the row of a response, at which the clock showed ``clock``. False if its request may still come."""
     conn = capture.connections[reader.slot]
     waiting, ids, room = capture.waiting, capture.ids, capture.room[0]
     if token:
@@ -351,7 +351,7 @@ def _response(
             row.id = ABSENT
         row.status = Status.UNPAIRED
         row.reason = Reason.UNPAIRED
-        # Its request may be read later, behind a hole: it must not wait then as one that was overtaken.
+        # Its request may be read later, after a hole. It must not wait then as one that was overtaken.
         conn.missed = 1
         if conn.given_up > 0:
             row.reason = Reason.GIVEN_UP
@@ -369,7 +369,7 @@ def _response(
 
 @kernel
 def _skip_size(window: Window, capture: Capture, rows: Array, reader: Any, size: int, reason: int) -> None:
-    """A row for the size at the current position, which is none; the next frame is looked for behind it."""
+    """A row for the size at the current position, which is none. The next frame is looked for after it."""
     stream = capture.streams[reader.stream]
     mark_here(window, capture, rows, reader, size, Status.MALFORMED, reason)
     stream.synced = 0
@@ -471,7 +471,7 @@ def _next_frame(
         row.detail = available
     capture.room[0].frames += 1
     if available >= 4:
-        reader.pos += 4 + size  # where it is not whole: in the gap or behind it, where the next frame begins
+        reader.pos += 4 + size  # where it is not whole: in the gap or after it, where the next frame begins
     else:
         reader.pos = reader.run_end
         stream.synced = 0
@@ -510,11 +510,11 @@ def _read_run(
 def _read_direction(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, reader: Any, asked: Any
 ) -> int:
-    """Reads what can be seen of one direction: READ where more is needed to go on, FULL, or UNREADABLE."""
+    """Reads what can be seen of one direction. Returns READ where more is needed to go on, FULL, or UNREADABLE."""
     pieces = window.pieces
     stream = capture.streams[reader.stream]
     if stream.synced == 0 and stream.start == stream.next and stream.start_order <= reader.now and stream.skipped <= 0:
-        # The SYN was captured behind the first bytes.
+        # The SYN was captured after the first bytes.
         stream.synced = 1
     reader.blocked = 0
     reader.unsure = 0
@@ -583,8 +583,8 @@ def _read_both(
 
 @kernel
 def _tell_encrypted(window: Window, capture: Capture, rows: Array, slot: int, a: int, end: int, now: int) -> None:
-    """The one row of an encrypted connection, whose active streams are rows ``a`` to ``end`` - 1, with packet ``now``:
-    that of the first bytes that there are, but for those that were taken for something else."""
+    """The one row of an encrypted connection, with packet ``now``. Its active streams are rows ``a`` to ``end`` - 1.
+    The row is that of the first bytes that there are, except those that were taken for something else."""
     conn = capture.connections[slot]
     conn.told = 1
     client = conn.opener if conn.opener_order <= now else int64(-1)
@@ -617,8 +617,9 @@ def _tell_encrypted(window: Window, capture: Capture, rows: Array, slot: int, a:
 def _read_connection(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, a: int, end: int
 ) -> bool:
-    """Reads both directions of a connection, whose active streams are rows ``a`` to ``end`` - 1: False where a table is
-    full."""
+    """Reads both directions of a connection: False where a table is full. Its active streams are rows ``a`` to ``end``
+    - 1.
+    """
     room = capture.room[0]
     slot = window.active[a].stream >> 1
     conn = capture.connections[slot]
@@ -651,8 +652,8 @@ def _read_connection(
 
 @kernel
 def is_settled(active: Array, connections: Array, noted: Array) -> bool:
-    """Whether the role of all connections of a window is known, and the broker of those that told it themselves: of
-    these ``noted`` is 1, by their slots."""
+    """Whether the role of all connections of a window is known. So is the broker of those that set it by themselves:
+    ``noted`` is 1 for these, by their slots."""
     for a in range(active.shape[0]):
         slot = active[a].stream >> 1
         conn = connections[slot]
@@ -679,10 +680,10 @@ def settle_all(window: Window, capture: Capture, facts: Facts, scratch: Scratch)
 
 @kernel
 def frames_and_pairs(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array) -> bool:
-    """Writes the frames of a window into ``rows``: False where a table is full, and there is more.
+    """Writes the frames of a window into ``rows``. False where a table is full, and there is more.
 
     How many there are is ``frames`` of ``capture.room``; where to go on stands there too. ``next`` of each stream moves
-    behind what was consumed.
+    after what was consumed.
     """
     active = window.active
     room = capture.room[0]

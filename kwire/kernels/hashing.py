@@ -1,16 +1,16 @@
 """Keyed hashing for tables of what traffic names: addresses and ports, client ids and topics, correlation ids.
 
-Strategy: SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012), the variant that CPython and
-Rust use for their own tables, over the bytes of a name or over a few words. Whoever chooses names, addresses and ids
-cannot tell which of them will share a place of a table, since he does not know its key.
+Strategy: SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012) over the bytes of a name or over
+a few words. CPython and Rust use this variant for their own tables. Whoever chooses names, addresses and ids does not
+know the key of a table. So they cannot know which of them will share a place in it.
 
 Rules kept here:
 
-- Each table gets a key of its own from ``fresh_key`` when it is made, and hands it to the kernels as numbers of a row.
-  No key is a constant of a module (machine code is kept on disk, and shared), and none is saved with the state of a
+- Each table gets a key of its own from ``fresh_key`` when it is made. It hands the key to the kernels as numbers of a
+  row. No key is a constant of a module (machine code is kept on disk, and shared). None is saved with the state of a
   capture: whoever restores one hashes anew.
-- Nothing that is found may depend on a key: tables number things in the order in which they appear.
-- The words are int64, as everything is: sums wrap around, and a shift to the right is followed by a mask.
+- Nothing that is found may depend on a key. Tables number things in the order in which they appear.
+- The words are int64, as everything is. Sums wrap around, and a shift to the right is followed by a mask.
 """
 
 from __future__ import annotations

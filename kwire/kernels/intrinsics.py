@@ -1,6 +1,6 @@
 """What numba cannot say itself, as LLVM code: the machine code of every ``primitive`` of ``kwire.kernels``.
 
-A function here stands in for the Python function of the same name (in ``numbers`` or ``checksums``), which says what
+A function here stands in for the Python function of the same name (in ``numbers`` or ``checksums``). That one says what
 it does and what the caller must have checked. Nothing here checks anything.
 """
 
@@ -145,8 +145,8 @@ copy_long: Any = _copying(64)
 
 @intrinsic
 def shift_wide(typing_context: Any, array: Any, at: Any, to: Any, count: Any, more: Any) -> Any:
-    """``array[to + i] = array[at + i] + more`` for ``count`` int32, in steps of 8, at least one: up to 8 more
-    are read and written. The caller has checked that."""
+    """``array[to + i] = array[at + i] + more`` for ``count`` int32, in steps of 8, at least one. Up to 8 more are read
+    and written. The caller has checked that."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         index = ir.IntType(32)
@@ -171,8 +171,8 @@ def shift_wide(typing_context: Any, array: Any, at: Any, to: Any, count: Any, mo
 
 @intrinsic
 def unlike_wide(typing_context: Any, source: Any, at: Any, form: Any, first: Any, steps: Any) -> Any:
-    """0 where ``steps`` times 32 bytes of ``source``, masked, are those of ``form`` from ``first`` on: four words and
-    four masks for each step. The caller has checked that both are there, and ``form`` is uint64."""
+    """0 where ``steps`` times 32 bytes of ``source``, masked, are those of ``form`` from ``first`` on. Each step takes
+    four words and four masks. The caller has checked that both are there, and ``form`` is uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word, index = ir.IntType(64), ir.IntType(32)
@@ -279,8 +279,8 @@ def _has_instruction(feature: str) -> bool:
 
 
 if _has_instruction("pclmul"):
-    # Folding (Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ"): 16 bytes of state are
-    # multiplied by powers of x modulo the polynomial, bit-reflected, which moves them over the bytes that follow. What
+    # Folding (Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ"). 16 bytes of state are
+    # multiplied by powers of x modulo the polynomial, bit-reflected. This moves them over the bytes that follow. What
     # is left at the end has the checksum of everything, and goes through the tables. Four states are folded over 64
     # bytes each where there are enough: the multiplications do not wait for each other.
 
@@ -374,8 +374,8 @@ else:
 
 
 if _has_instruction("sse4.2"):
-    # Three checksums at a time, since the instruction takes three cycles but can start in each: a stretch of 768 bytes
-    # is three blocks of 256, whose checksums are put together by a table that appends 256 zero bytes to a checksum.
+    # Three checksums at a time, since the instruction takes three cycles but can start in each. A stretch of 768 bytes
+    # is three blocks of 256. Their checksums are put together by a table that appends 256 zero bytes to a checksum.
     # That keeps up with the library, without a call from Python for each batch.
     _BLOCK: Final = 256
 

@@ -1,17 +1,17 @@
 """Whether bytes are a frame: a whole body, judged by its layout.
 
-A size and a plausible header are found by chance, in record values, in other protocols, behind holes. That a whole body
+A size and a plausible header are found by chance, in record values, in other protocols, after holes. That a whole body
 decodes by its program to exactly its size is not. So where it is not certain that a frame begins at some place, its
-body is run through the program of its API and version (``Facts.layouts``).
+body is checked. It is run through the program of its API and version (``Facts.layouts``).
 
 Rules kept here:
 
-- What the capture has only in part is judged as far as it goes: lengths and counts that are there must be possible.
-- A body that small numbers fit by themselves is no reason to take anything for Kafka (``is_telling``): a Produce
-  request without a topic, or with acks that there are not.
-- At most ``MOST_JUDGED`` bytes of a frame are looked at, and one whose beginning fits is believed: so a verdict is the
-  same however much is read at once, and large frames are not waited for. Only where a size is in doubt that a frame
-  has all of it is looked at (``fits_all``).
+- What the capture has only in part is judged as far as it goes. Lengths and counts that are there must be possible.
+- A body that small numbers fit by themselves is no reason to take anything for Kafka (``is_telling``). An example is a
+  Produce request without a topic, or with acks that do not exist.
+- At most ``MOST_JUDGED`` bytes of a frame are looked at, and one whose beginning fits is believed. So a verdict is the
+  same however much is read at once. Large frames are not waited for. Only where a size is in doubt, all of a frame that
+  is there is looked at (``fits_all``).
 """
 
 from __future__ import annotations
@@ -53,28 +53,27 @@ UNFIT: Final = 0
 FITS: Final = 1
 """They are, to the last one, or as far as is looked at."""
 SO_FAR: Final = 2
-"""So far, but the frame goes on behind what is there."""
+"""So far, but the frame goes on after what is there."""
 TRAILS: Final = 3
 """They are, and bytes are left over."""
 NOT_KNOWN: Final = 4
 """There is no layout of this API and version."""
 
 CLIENT_ID: Final = 10
-"""Where the client_id begins, behind its length, in a request."""
+"""Where the client_id begins, after its length, in a request."""
 _EMPTY_ARRAY: Final = 4
 """Bytes of an array without an element."""
 _ACKS_SIZE: Final = 2
 LEAST_PRODUCED: Final = 14
-"""Bytes behind acks of a Produce request that has a topic, in the least case: a timeout of 4, how many topics there
-are, a topic's name or id and how many partitions it has."""
+"""Bytes after acks of a Produce request that has a topic, in the least case. They are a timeout of 4, how many topics
+there are, a topic's name or id and how many partitions it has."""
 
 Array = Any
 
 
 @kernel
 def _may_go_on(buf: Array, pos: int, there: int, end: int, instruction: Any, trouble: int) -> bool:
-    """Whether what failed at ``pos``, for want of bytes behind ``there``, may be whole in a frame that goes on to
-    ``end``."""
+    """Whether what failed at ``pos``, for want of bytes after ``there``, may be whole. The frame goes on to ``end``."""
     if trouble == Trouble.SHORT:
         return True
     if instruction.op == Op.TAGS and trouble == Trouble.COUNT:
@@ -135,14 +134,14 @@ def _fits(
 def fits(
     buf: Array, at: int, stop: int, response: int, api: int, version: int, facts: Any, scratch: Any
 ) -> tuple[int, int]:
-    """Whether a frame of this API and version stands at ``at``, size first: (UNFIT, FITS, SO_FAR, TRAILS or NOT_KNOWN;
-    how many bytes were looked at). ``buf[at:stop]`` is what is there, at least the size."""
+    """Whether a frame of this API and version stands at ``at``, size first. Returns (UNFIT, FITS, SO_FAR, TRAILS or
+    NOT_KNOWN; how many bytes were looked at). ``buf[at:stop]`` is what is there, at least the size."""
     return _fits_either(buf, at, stop, int64(MOST_JUDGED), response, api, version, facts, scratch)
 
 
 @kernel
 def fits_all(buf: Array, at: int, stop: int, response: int, api: int, version: int, facts: Any, scratch: Any) -> int:
-    """The same, but all of the frame is looked at, and how many bytes that were is not said."""
+    """The same, but all of the frame is looked at. How many bytes that were is not said."""
     said, _ = _fits_either(buf, at, stop, stop - at, response, api, version, facts, scratch)
     return said
 
@@ -158,7 +157,7 @@ def _fits_either(
         said, more = _fits(buf, at, stop, most, response, api, int64(0), facts, scratch)
         looked += more
     if said == TRAILS and response == 0 and api == ApiKey.API_VERSIONS and version == 0:
-        # librdkafka 0.9 to 1.3 sends an empty array behind it, in its first frame.
+        # librdkafka 0.9 to 1.3 sends an empty array after it, in its first frame.
         end = at + 4 + i32(buf, at)
         if end <= stop and at + 4 + looked + _EMPTY_ARRAY == end and i32(buf, end - _EMPTY_ARRAY) == 0:
             said = int64(FITS)
@@ -180,8 +179,8 @@ def fits_some_response(buf: Array, at: int, stop: int, facts: Any, scratch: Any)
 
 @inlined
 def acks_of(buf: Array, begin: int, end: int, version: int, facts: Any, scratch: Any) -> tuple[int, int]:
-    """acks of a Produce request, of which ``buf[begin:end]`` is there, and where what follows them begins; (0, -1)
-    where that cannot be told."""
+    """acks of a Produce request, and where what follows them begins. ``buf[begin:end]`` of the request is there. (0,
+    -1) where that cannot be known."""
     if (
         version < 0
         or version >= facts.acks_starts.shape[0]
@@ -209,10 +208,11 @@ def acks_of(buf: Array, begin: int, end: int, version: int, facts: Any, scratch:
 
 @kernel
 def is_telling(buf: Array, at: int, stop: int, api: int, version: int, fitting: int, facts: Any, scratch: Any) -> bool:
-    """Whether the request at ``at``, whose first ``fitting`` bytes behind its size are what its layout says, can tell
-    that a connection is Kafka, or that a frame begins there.
+    """Whether the request at ``at`` shows that a connection is Kafka, or that a frame begins there.
 
-    Of Produce, 8 bytes of an id and a few zeros are one: so acks must be -1, 0 or 1, and a topic must be there, if the
+    The first ``fitting`` bytes of the request after its size are what its layout says.
+
+    Of Produce, 8 bytes of an id and a few zeros are one. So acks must be -1, 0 or 1. A topic must be there too, if the
     frame is there to its end.
     """
     if api != ApiKey.PRODUCE:
@@ -229,7 +229,7 @@ NO_API: Final = -1
 
 @kernel
 def answered_api(buf: Array, at: int, stop: int, facts: Any, scratch: Any) -> int:
-    """The one API of which what stands at ``at``, size first, can be a response, in some version; NO_API."""
+    """The one API of which what stands at ``at``, size first, can be a response, in some version. Else NO_API."""
     starts = facts.layout_starts
     found = int64(NO_API)
     for kind in range(1, starts.shape[0], 2):
@@ -248,13 +248,13 @@ def answered_api(buf: Array, at: int, stop: int, facts: Any, scratch: Any) -> in
 UNREADABLE: Final = -1
 """In place of how many bytes follow a body: it is not what its layout says."""
 NOT_SUPPORTED: Final = -2
-"""There is no layout of its version: of a frame that is ``OK``, an answer to ApiVersions in a version of the time to
-come that is not one in version 0."""
+"""There is no layout of its version. Of a frame that is ``OK``: an answer to ApiVersions in a future version that is
+not one in version 0."""
 
 _UNSUPPORTED_VERSION: Final = 35
 """The error of an ApiVersions response that fell back to version 0 (KIP-511)."""
 _ERROR_CODE: Final = 4
-"""Where it stands: behind the correlation id."""
+"""Where it stands: after the correlation id."""
 
 
 @inlined
@@ -288,7 +288,7 @@ def _left(
 
 @kernel
 def is_too_new(facts: Any, api: int, response: int, version: int) -> bool:
-    """Whether this is an answer to ApiVersions in a version that was asked for and that nobody knows here."""
+    """Whether this is an answer to ApiVersions in a version that was asked for. Nobody knows this version here."""
     return response == 1 and api == ApiKey.API_VERSIONS and version > facts.apis[int64(ApiKey.API_VERSIONS)].latest
 
 
@@ -305,14 +305,15 @@ def left_over(
     found: Array,
     memory: Any,
 ) -> tuple[int, int, int]:
-    """Writes into ``found``, from ``first`` on, how many bytes follow the body of each frame that is ``OK`` otherwise:
-    0 where it ends with the frame, as it should, and where its version has no layout, though it should; UNREADABLE;
-    NOT_SUPPORTED.
+    """Writes into ``found``, from ``first`` on, how many bytes follow the body of each frame that is ``OK`` otherwise.
+    That is 0 where it ends with the frame, as it should. It is 0 too where its version has no layout, though it should.
+    Other values are UNREADABLE and NOT_SUPPORTED.
 
-    Into ``errors`` come the error codes of responses, as ``programs.interpret`` writes rows, behind the ``n_errors``
-    that are there; a table without a row stays so. Returns (how many frames are done, how many errors there are, of how
-    many of these frames ``found`` is not 0): where not all are done, the table must grow. The whole body is run through
-    its program, not its beginning only, unless it is like one that was (``memory``, see ``kwire.kernels.shapes``).
+    ``errors`` gets the error codes of responses, as ``programs.interpret`` writes rows, after the ``n_errors`` that are
+    there. A table without a row stays so. Returns (how many frames are done, how many errors there are, of how many of
+    these frames ``found`` is not 0). Where not all are done, the table must grow. The whole body is run through its
+    program, not its beginning only. The exception is a body like one that was (``memory``, see
+    ``kwire.kernels.shapes``).
     """
     starts = facts.layout_starts
     n_odd = int64(0)

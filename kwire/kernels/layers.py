@@ -8,25 +8,25 @@ a kernel that looks at one header and says which layer comes next and where it b
          |            |                     |               |          v
          +------------+-- MPLS, PPPoE ------+---------------+--- GRE, ERSPAN | UDP -> VXLAN, Geneve, GTP-U ...
 
-A link type is a kernel, a member of ``Layer``, a branch of ``innermost`` and a line of ``LINKS``; a tunnel is the same,
-reached from the layer that it is carried by (``_transport``, ``_ether_type``, ``_udp``), and leads back to a layer of
+A link type is a kernel, a member of ``Layer``, a branch of ``innermost`` and a line of ``LINKS``. A tunnel is the same.
+It is reached from the layer that carries it (``_transport``, ``_ether_type``, ``_udp``), and leads back to a layer of
 the packet inside. What is seldom met stands in ``_seldom``, so that ``innermost`` stays short.
 
 Rules kept here:
 
 - Every length comes from the input and is checked against the end of the packet before it is used. A packet that is
   not understood (another protocol, a header that does not fit) is counted, as a ``Count``, and left out.
-- A segment's length is what the innermost IP header says, whatever the capture has of it (snaplen). What stands behind
+- A segment's length is what the innermost IP header says, whatever the capture has of it (snaplen). What stands after
   the end of an outer IP packet is padding, and nothing of the packet inside.
 - At most ``MOST_LAYERS`` are followed: eight tunnels of the longest kind.
-- Addresses are those of the innermost IP packet. The number of a tunnel or VLAN is no part of a connection's key: both
+- Addresses are those of the innermost IP packet. The number of a tunnel or VLAN is no part of a connection's key. Both
   directions of a connection, and the copies of it that a mirror sends, may travel under different ones.
 
-Formats: link types as in the registry of tcpdump.org; IPv4 RFC 791, IPv6 RFC 8200, TCP RFC 9293; VLAN tags IEEE
-802.1Q, 802.1ad, 802.1ah, 802.1BR and VN-tag; PPP RFC 1661 and 1662, PPPoE RFC 2516; MPLS RFC 3032, 4023 and 7510,
-pseudowires RFC 4385 and 4448; GRE RFC 2784, 2890, 1701 and 2637; ERSPAN draft-foschiano-erspan; VXLAN RFC 7348,
-VXLAN-GPE draft-ietf-nvo3-vxlan-gpe, Geneve RFC 8926; EtherIP RFC 3378; GTP-U 3GPP TS 29.281; IEEE 802.11, radiotap.org,
-PPI as CACE specified it; NFLOG as in Linux's ``nfnetlink_log.h``.
+Formats: link types as in the registry of tcpdump.org. IPv4 RFC 791, IPv6 RFC 8200, TCP RFC 9293. VLAN tags IEEE 802.1Q,
+802.1ad, 802.1ah, 802.1BR and VN-tag. PPP RFC 1661 and 1662, PPPoE RFC 2516. MPLS RFC 3032, 4023 and 7510, pseudowires
+RFC 4385 and 4448. GRE RFC 2784, 2890, 1701 and 2637, ERSPAN draft-foschiano-erspan. VXLAN RFC 7348, VXLAN-GPE
+draft-ietf-nvo3-vxlan-gpe, Geneve RFC 8926. EtherIP RFC 3378. GTP-U 3GPP TS 29.281. IEEE 802.11, radiotap.org, PPI as
+CACE specified it. NFLOG as in Linux's ``nfnetlink_log.h``.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Layer(IntEnum):
     MPLS = 81
     MACSEC = 82
     BACKBONE = 83
-    """802.1ah: an Ethernet frame behind the number of a service."""
+    """802.1ah: an Ethernet frame after the number of a service."""
     UDP = 84
     GRE = 85
     ERSPAN_2 = 86
@@ -154,7 +154,7 @@ class Header(Row):
     dst_low: int
     """Addresses as two halves of 64 bits; of IPv4 the lower half."""
     wire_end: int
-    """Where the packet ends as the IP header says: behind what was captured if the capture cut it off."""
+    """Where the packet ends as the IP header says: after what was captured if the capture cut it off."""
     tunnel: int
     """The innermost tunnel or VLAN: its ``Layer`` in the upper half, its number in the lower; 0 for none."""
     src_port: int
@@ -177,13 +177,13 @@ HEADER: Final = table_type(Header)
 
 
 # --- links ------------------------------------------------------------------------------------------------------------
-# Each of these kernels reads the header at ``at`` of a packet of which the capture has the bytes before ``end``, and
+# Each of these kernels reads the header at ``at`` of a packet of which the capture has the bytes before ``end``. It
 # returns (next layer, where it begins), or a ``Count`` in place of the layer.
 
 _ETHER_IPV4: Final = 0x0800
 _ETHER_IPV6: Final = 0x86DD
 _ETHER_LEAST: Final = 0x0600
-"""A smaller number is a length, behind which an LLC header stands."""
+"""A smaller number is a length, after which an LLC header stands."""
 _VLAN: Final = 0x8100
 _VLAN_OUTER: Final = 0x88A8
 _VLAN_OLD: Final = 0x9100
@@ -228,9 +228,9 @@ _BRIDGE_SNAP: Final = 0xF8
 
 @inlined
 def _ether_type(buf: Array, at: int, end: int, kind: int, header: Any) -> tuple[int, int]:
-    """What an EtherType stands for, behind tags if there are any.
+    """What an EtherType stands for, after tags if there are any.
 
-    The IP version is taken from the IP header itself; what the link layer says only has to be one of IPv4 and IPv6.
+    The IP version is taken from the IP header itself. What the link layer says only has to be one of IPv4 and IPv6.
     """
     layer = int64(Count.NOT_IP)
     while kind != _ETHER_IPV4 and kind != _ETHER_IPV6:
@@ -662,8 +662,8 @@ def _frame_here(buf: Array, at: int, end: int) -> bool:
 
 @kernel
 def _mpls(buf: Array, at: int, end: int) -> tuple[int, int]:
-    """Labels, up to the last one. What is behind it no label says: an IP packet begins with its version, a pseudowire
-    may have a control word, which begins with 0, in front of its Ethernet frame (RFC 4928, RFC 4448)."""
+    """Labels, up to the last one. No label says what comes after it. An IP packet begins with its version. A pseudowire
+    may have a control word, which begins with 0, before its Ethernet frame (RFC 4928, RFC 4448)."""
     label = int64(0)
     while not label & _BOTTOM:
         if at + 4 > end:
@@ -961,8 +961,8 @@ def innermost(buf: Array, packet: Any, vxlan: Array, header: Any) -> int:
     """Reads the headers of a packet, from the outermost to that of TCP, into ``header``, a row of ``HEADER``.
 
     ``vxlan``: ports of UDP that are VXLAN's, besides its own. Returns ``Count.PACKETS``, or as what else the packet is
-    to be counted: then ``header`` means nothing, except that ``off``, ``captured`` and ``tunnel`` are those of a
-    ``Count.FRAGMENT``.
+    to be counted. In that case ``header`` means nothing, except that ``off``, ``captured`` and ``tunnel`` are those of
+    a ``Count.FRAGMENT``.
     """
     at = packet.off
     end = at + packet.captured

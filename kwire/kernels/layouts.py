@@ -1,21 +1,21 @@
-"""What the kernels remember and hand on: the record types of their tables, and the words that their numbers stand for.
+"""The record types of the kernels' tables, and the words that their numbers stand for.
 
 A table is a one-dimensional numpy array of one of these types. A kernel reads and writes ``conn.role`` or
-``frames[n].status``, Python that works on whole columns ``frames["status"]``; nobody knows a column by its number.
+``frames[n].status``. Python that works on whole columns uses ``frames["status"]``. Nobody knows a column by its number.
 
-A connection is a row of the table of connections, its slot; its two directions are rows 2 * slot (A to B, where A is
-the end that sent the first packet seen) and 2 * slot + 1 of the table of streams. A position counts the bytes of one
-direction. Times are nanoseconds since 1970, or ``NO_TIME``. An ``order`` is the number of a packet, counted over the
-whole capture: it says when the capture had something.
+A connection is a row of the table of connections, its slot. Its two directions are rows 2 * slot and 2 * slot + 1 of
+the table of streams. The first is A to B, where A is the end that sent the first packet seen. A position counts the
+bytes of one direction. Times are nanoseconds since 1970, or ``NO_TIME``. An ``order`` is the number of a packet,
+counted over the whole capture: it says when the capture had something.
 
 Rules kept here:
 
-- Every field is a signed integer, of 64 bits, a ``Half`` or a ``Short``: numba turns a mixture of signed and unsigned
+- Every field is a signed integer, of 64 bits, a ``Half`` or a ``Short``. numba turns a mixture of signed and unsigned
   numbers into floating point. What numpy computes of a ``Short`` has 16 bits as well. What is handed to another kernel
   is an ``int64``, or numba compiles that kernel once more.
 - A class lists its fields as annotations, the text below one is what it means. ``table_type`` makes the dtype of it.
 - A row that a kernel holds (``conn = conns[slot]``) is a view. It is stale as soon as its table was replaced by a
-  larger one: take it again after anything that may grow the table.
+  larger one. Take it again after anything that may grow the table.
 - Copying whole rows is slow, in machine code and in numpy: kernels copy fields, Python uses ``moved``, ``joined`` and
   ``take``.
 """
@@ -96,7 +96,7 @@ NO_TIME: Final = -(1 << 63)
 it, and nothing may be computed with it."""
 
 AT_THE_END: Final = 1 << 62
-"""The order of what is told when the capture has ended."""
+"""The order of what is reported when the capture has ended."""
 
 ACKNOWLEDGED: Final = -2
 """In place of where the bytes of a segment stand: it has none, and says what was acknowledged."""
@@ -204,7 +204,7 @@ class Status(IntEnum):
     SASL = 7
     TOO_LARGE = 8
     TRAILING = 9
-    """Told by ``Frames.statuses``: in the table of frames such a frame is ``OK``, and so is one whose body alone is
+    """Set by ``Frames.statuses``. In the table of frames such a frame is ``OK``, and so is one whose body alone is
     ``MALFORMED``."""
 
 
@@ -256,7 +256,7 @@ class Interface(Row):
     link: int
     snaplen: int
     resolution: int
-    """Unit of timestamps: n for 10**-n s up to n = 9, FINE_UNITS + n for smaller ones, BINARY_UNITS + n for 2**-n s."""
+    """Unit of timestamps. n for 10**-n s up to n = 9, FINE_UNITS + n for smaller ones. BINARY_UNITS + n for 2**-n s."""
     offset: int
     """Seconds to add to each timestamp."""
 
@@ -282,7 +282,7 @@ class Connection(Row):
     opener: int
     """Which end opened the connection: 0 A, 1 B, -1 unknown."""
     opener_order: int
-    """The packet that told it."""
+    """The packet that showed it."""
     closed: int
     """1 after RST, or when another connection took over the same ports."""
     closed_order: int
@@ -290,7 +290,7 @@ class Connection(Row):
     closed_clock: int
     """After RST: as long as the clock shows no more than this, bytes that were sent before it may be captured."""
     settled_order: int
-    """When its role could be told, by itself or by its broker, whichever is earlier; none of its frames is complete
+    """When its role could be known, by itself or by its broker, whichever is earlier. None of its frames is complete
     before that. Otherwise frame numbers would depend on whether both are in one window."""
     begun_order: int
     """The first packet with data that was captured of it, as far as its role was not known then; -1 before that."""
@@ -299,24 +299,24 @@ class Connection(Row):
     next_look: int
     """How many there will be when it is judged again."""
     by_broker: int
-    """1 where its role is not told by its own requests: by another connection to the same broker, since too little of
-    this one was captured, or by the first answer."""
+    """1 where its own requests do not set its role. Then another connection to the same broker does, since too little
+    of this one was captured, or the first answer does."""
     waiting_head: int
     waiting_tail: int
     """First and last row in the table of requests that wait for their response, -1 for none."""
     waiting_front: int
     """The first of them that was not overtaken by the response to a later one; -1 for none."""
     waiting_new: int
-    """The first of them that is not in the hash table, as none behind it is; -1 for none."""
+    """The first of them that is not in the hash table, as none after it is; -1 for none."""
     waiting: int
     """How many there are."""
     overtaken: int
     """How many of them were overtaken: they stand before ``waiting_front``."""
     disordered: int
-    """Responses that came behind that to a later request."""
+    """Responses that came after that to a later request."""
     missed: int
-    """1 where, after the latest response that was paired, responses may be missing or one had no request: requests
-    before the next one that is answered have no response to come."""
+    """1 where, after the latest response that was paired, responses may be missing or one had no request. Then requests
+    before the next one that is answered will get no response."""
     given_up: int
     """How many more there were, until they were given up to bound memory."""
     raw_tokens: int
@@ -330,11 +330,11 @@ class Connection(Row):
     client: int
     """Number of the client_id of its latest request, -1 before that."""
     unanswered: int
-    """Requests that were passed over: a later one was answered."""
+    """Requests that were skipped: a later one was answered."""
     handshake: int
     """Nanoseconds from the SYN to the acknowledgement of the answer to it; ABSENT if they were not captured."""
     summed: int
-    """Packets of it that had a right checksum, and none of their direction a wrong one before, up to
+    """Packets of it that had a right checksum, and none of their direction a wrong one before. They count up to
     ``tracking.ENOUGH_SUMS``: then they mean something."""
     before: int
     """Slot of the latest connection before it on the same ports, -1 for none."""
@@ -354,18 +354,18 @@ class Stream(Row):
     synced: int
     """1 if a frame begins at ``next``, 0 if that is not known, -1 before the first byte."""
     end: int
-    """Position after the last byte if FIN was seen (the first one tells), else -1."""
+    """Position after the last byte if FIN was seen (the first one counts), else -1."""
     end_order: int
     """When the FIN was seen, as the number of a packet."""
     skipped: int
-    """Bytes skipped since the stream lost its frame boundary, until a row tells it."""
+    """Bytes skipped since the stream lost its frame boundary, until a row reports it."""
     acked: int
     """Highest position of this stream that the other end has acknowledged, -1 if unknown."""
     reached: int
-    """Position behind the bytes that were captured or cut off, -1 before the first; what acknowledges has none."""
+    """Position after the bytes that were captured or cut off, -1 before the first; what acknowledges has none."""
     holed: int
-    """1 while segments may wait behind a hole, ``tracking.BEGINS`` while they may for the beginning of the stream:
-    acknowledgements are written down then."""
+    """1 while segments may wait after a hole, ``tracking.BEGINS`` while they may wait for the beginning of the stream.
+    Acknowledgements are written down then."""
     time: int
     """When the capture had the latest bytes of it that were put in order, ABSENT before the first."""
     placed: int
@@ -379,7 +379,7 @@ class Stream(Row):
     heard: int
     """What was acknowledged as far as it was written down; -1 if nothing."""
     since: int
-    """Since which packet segments wait behind a hole; AT_THE_END if none does."""
+    """Since which packet segments wait after a hole; AT_THE_END if none does."""
     sums: int
     """How much a wrong checksum means, up to ``tracking.MOST_SUMS``: less after wrong ones, more after right ones."""
     packets: int
@@ -415,7 +415,7 @@ class Stream(Row):
     hole_3_end: int
     hole_4: int
     hole_4_end: int
-    """positions of their first byte and of the byte behind them, the same for no hole."""
+    """positions of their first byte and of the byte after them, the same for no hole."""
     mapped: int
     """Of a path of Multipath TCP: what ``multipath.said_by`` said first of its bytes, -1 before that."""
     shift: int
@@ -426,12 +426,12 @@ class Stream(Row):
     origin: int
     """Position of the first byte that was put in order, where the SYN was not seen before; else -1."""
     earlier: int
-    """The lowest position of bytes that came when others behind them were in order as the first; -1 if none did."""
+    """The lowest position of bytes that came when others after them were in order as the first; -1 if none did."""
 
 
 class Segment(Row):
-    """Bytes of a stream that a packet brought, or that it brought but the capture does not have; or, without a length,
-    that it acknowledges a stream up to ``pos``."""
+    """Bytes of a stream that a packet brought, or that it brought but the capture does not have. Without a length, the
+    packet acknowledges a stream up to ``pos``."""
 
     stream: int
     pos: int
@@ -449,8 +449,8 @@ class Segment(Row):
 class Piece(Row):
     """A part of a segment. The pieces of a stream are in order, without overlaps.
 
-    Where one does not begin at the position at which the one before it ends, or has no bytes, the capture has a gap
-    that has been given up.
+    A piece may not begin where the one before it ends, or may have no bytes. Then the capture has a gap that has been
+    given up.
     """
 
     pos: int
@@ -461,11 +461,11 @@ class Piece(Row):
     """When the capture had these bytes and all before them: it never decreases along a stream. NO_TIME where the packet
     has none."""
     order: int
-    """The packet with which they were put in order, or with which a hole in front of them was given up."""
+    """The packet with which they were put in order, or with which a hole before them was given up."""
     clock: int
     """The same as ``time``, as ``Segment.clock``: what may wait for what is decided by it."""
     since: int
-    """Since which packet segments had been waiting behind a hole then; AT_THE_END if none had."""
+    """Since which packet segments had been waiting after a hole then; AT_THE_END if none had."""
     head: int
     """Its first four bytes as a number; 0 where it has fewer. Whoever asks later whether a frame may begin with it need
     not wait for the bytes."""
@@ -487,7 +487,7 @@ class Active(Row):
     frame: int
     """How many frames from its beginning on have been judged, and where the next one begins in what is seen."""
     waiting: int
-    """1 if segments wait behind a hole that may still be filled."""
+    """1 if segments wait after a hole that may still be filled."""
     seg_first: int
     seg_end: int
     """Its segments in the order that ``streams.place`` makes."""
@@ -510,12 +510,12 @@ class Frame(Row):
     begin: int
     """Position in its stream of the first byte that it stands for, its size included; ABSENT of a whole connection."""
     end: int
-    """Position behind the last one. What its size says may be more than the stream has in the end."""
+    """Position after the last one. What its size says may be more than the stream has in the end."""
     time: int
     """Of the packet that has the last byte."""
     order: int
-    """When all of it was known, as the number of a packet: a response not before its request, one without a request
-    when that was given up."""
+    """When all of it was known, as the number of a packet. A response is not known before its request. One without a
+    request is known when that was given up."""
     off: int
     """Where the frame (after its size) begins in the joined data."""
     seen: int
@@ -538,8 +538,8 @@ class Waiting(Row):
     """A request that waits for its response.
 
     Those of a connection are a list, in the order in which they were sent. Where one that is not the first has been
-    asked for, all so far are in a hash table: of those with the same correlation id the first stands in the list of
-    its place there, and the others follow it.
+    asked for, all so far are in a hash table. Of those with the same correlation id, the first stands in the list of
+    its place there. The others follow it.
     """
 
     connection: int
@@ -555,7 +555,7 @@ class Waiting(Row):
     prev: Half
     """The one of the connection before it; -1 at the beginning."""
     chain: Half
-    """Of the first with its correlation id: the next first one at its place in the hash table, -1 at the end."""
+    """Of the first with its correlation id, the next first one at its place in the hash table. -1 at the end."""
     same: Half
     """The next one with its correlation id, -1 at the end."""
     back: Half
@@ -661,8 +661,8 @@ class Problem(Row):
 
 
 class Batch(Row):
-    """A record batch (magic 2), a wrapper (a compressed message of magic 0 or 1), or a run: neighbouring plain messages
-    that share magic and timestamp type."""
+    """A record batch (magic 2), a wrapper (a compressed message of magic 0 or 1), or a run. A run is neighbouring plain
+    messages that share magic and timestamp type."""
 
     record_set: int
     """Which record set."""

@@ -1,8 +1,9 @@
 """Rows of Arrow columns as lines of JSON or CSV: a table of instructions that one kernel runs for each row.
 
-Strategy: the buffers of all columns stand in one array of bytes, as Arrow keeps them (little-endian, bits for nulls and
-booleans, int32 offsets of text and lists). An instruction knows where its column stands and what text comes first
-(``,"topic":``), so that a line is the instructions one after the other. ``kwire.cli.lines`` makes them of a batch.
+Strategy: the buffers of all columns stand in one array of bytes, as Arrow keeps them. They are little-endian, with bits
+for nulls and booleans, and int32 offsets of text and lists. An instruction knows where its column stands and what text
+comes first (``,"topic":``). So a line is the instructions one after the other. ``kwire.cli.lines`` makes them of a
+batch.
 
 Rules kept here:
 
@@ -33,7 +34,7 @@ MAX_DEPTH: Final = 8
 
 
 class Show(IntEnum):
-    """What an instruction writes, behind its own text."""
+    """What an instruction writes, after its own text."""
 
     END = 0
     """Nothing more: the line ends."""
@@ -56,7 +57,7 @@ class Show(IntEnum):
     STRUCT = 9
     """Nothing, unless it is null."""
     LIST = 10
-    """``[``; each element is written by the instructions up to its ``NEXT``. Behind that leads ``target``."""
+    """``[``; each element is written by the instructions up to its ``NEXT``. After that leads ``target``."""
     NEXT = 11
     """If another element follows, a comma, and the program goes on at ``target``; else ``]``."""
 
@@ -278,7 +279,7 @@ def _line(buf: Array, code: Array, pool: Array, stack: Array, row: int, out: Arr
             out[n] = _QUOTE
             n += cell.quoted
         elif op == Show.BOOL:
-            # The words stand behind each other where ``offsets`` says.
+            # The words stand one after the other where ``offsets`` says.
             true = _bit(buf, cell.values + index)
             n = put(pool, cell.offsets if true else cell.offsets + 4, out, n, int64(4) if true else int64(5))
         elif op == Show.LIST:
@@ -311,8 +312,8 @@ def _line(buf: Array, code: Array, pool: Array, stack: Array, row: int, out: Arr
 
 @kernel
 def write_lines(buf: Array, code: Array, pool: Array, stack: Array, row: int, stop: int, out: Array) -> tuple[int, int]:
-    """Writes the lines of the rows from ``row`` on and before ``stop``, as long as there is room in ``out``: (the first
-    row that is not written, bytes of text). ``stack`` is scratch: MAX_DEPTH times two."""
+    """Writes the lines of the rows from ``row`` on and before ``stop``, as long as there is room in ``out``. Returns
+    (the first row that is not written, bytes of text). ``stack`` is scratch: MAX_DEPTH times two."""
     n = int64(0)
     while row < stop:
         after = _line(buf, code, pool, stack, row, out, n)

@@ -1,8 +1,8 @@
 """Multipath TCP: what the option of a packet says about where its bytes stand. Nothing here remembers anything.
 
 A connection of Multipath TCP has several paths, each of which looks like a TCP connection. Its bytes are spread over
-them: each path has a part, one part after the other, and only an option says how far they were apart. Paths are read as
-connections of their own, in which the bytes of other paths are missing: a frame is never put together of parts that
+them. Each path has a part, one part after the other. Only an option says how far they were apart. Paths are read as
+connections of their own, in which the bytes of other paths are missing. A frame is never put together of parts that
 were apart. So a connection with one path is read as without the option.
 
 Source: RFC 8684 (v1), RFC 6824 (v0): section 3.1 to 3.3 of both.
@@ -72,8 +72,9 @@ def is_joining(buf: Array, at: int) -> bool:
 
 @kernel
 def said_by(buf: Array, at: int) -> tuple[int, int]:
-    """What the option at ``at`` says: (the sequence number of the connection's bytes in front of all that this path
-    has, if the bytes of the packet continued it; the one up to which the other end has the connection's bytes).
+    """What the option at ``at`` says, as two numbers. The first is the sequence number of the connection's bytes before
+    all that this path has, if the bytes of the packet continued it. The second is the one up to which the other end has
+    the connection's bytes.
 
     Both modulo 2**32, ``NONE`` where it does not say it.
     """
@@ -93,7 +94,7 @@ def said_by(buf: Array, at: int) -> tuple[int, int]:
     if flags & _HAS_MAPPING:
         width = int64(8 if flags & _LONG_MAPPING else 4)
         if at + width + 6 <= end:
-            # Where it is 0 the end of the data is told, and no byte; without a length bytes are as they come.
+            # Where it is 0, the end of the data is signalled, and no byte. Without a length, bytes are as they come.
             place = u32(buf, at + width)
             if place > 0 and u16(buf, at + width + 4) > 0:
                 base = (u32(buf, at + width - 4) - place) & _BITS

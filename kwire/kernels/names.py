@@ -1,8 +1,8 @@
 """Byte strings that occur over and over (client ids, topics) as numbers.
 
 A ``NameTable`` gives each different byte string a number, once and for all. Its tables are a pool of bytes, a row of
-NAME for each number, and a hash table with open addressing; kernels fill them, and Python makes them larger when a
-kernel says that they are full. ``intern`` itself never grows anything: its caller has looked whether ``has_room``.
+NAME for each number, and a hash table with open addressing. Kernels fill them. Python makes them larger when a kernel
+says that they are full. ``intern`` itself never grows anything: its caller has looked whether ``has_room``.
 
 Names are what others chose, so they are hashed with the key of their table (``kwire.kernels.hashing``). Numbers are
 given in the order in which names appear, whatever the key is.
@@ -27,7 +27,7 @@ LONGEST_NAME: Final = 0x7FFF
 RECENT: Final = 256
 """A power of 2."""
 _AHEAD: Final = 8
-"""So many names before it is its turn, a name is fetched: each stands in another frame, far from the one before."""
+"""So many names before it is its turn, a name is fetched. Each stands in another frame, far from the one before."""
 
 Array = Any
 
@@ -93,7 +93,7 @@ def intern_all(
 ) -> int:
     """``intern`` for many names from ``begin`` on; where a length is negative, the number is -1.
 
-    ``recent`` (RECENT places, -1 at first) remembers numbers by length and last byte: the same few names come again and
+    ``recent`` (RECENT places, -1 at first) remembers numbers by length and last byte. The same few names come again and
     again, and hashing takes longer than comparing. ``used`` has one row of NAMES_USED. Returns how far it came: less
     than all where the tables are full.
     """

@@ -3,9 +3,9 @@
 Rules kept here:
 
 - ``u16``, ``u32``, ``i16``, ``i32``, ``i64`` are big-endian, as Kafka and IP write numbers; capture files may have the
-  other order (``little_u16``). Each checks, once, that all its bytes are inside of the array,
-  and raises ``IndexError`` if not: so a caller that forgot to look cannot do harm.
-- ``load64`` and the copies in steps check nothing and touch more bytes than they are asked for: the condition stands
+  other order (``little_u16``). Each checks, once, that all its bytes are inside of the array, and raises ``IndexError``
+  if not. So a caller that forgot to look cannot do harm.
+- ``load64`` and the copies in steps check nothing and touch more bytes than they are asked for. The condition stands
   beside each use. Output buffers end with ``SLACK`` spare bytes for them.
 - What a kernel computes with is int64. Bits are taken apart as uint64, since shifts of signed numbers repeat the sign.
 """
@@ -123,15 +123,15 @@ def copy_long(source: Array, at: int, target: Array, to: int, size: int) -> None
 
 @primitive
 def shift_wide(array: Array, at: int, to: int, count: int, more: int) -> None:
-    """``array[to + i] = array[at + i] + more`` for ``count`` int32, in steps of 8, at least one: up to 8 more are read
+    """``array[to + i] = array[at + i] + more`` for ``count`` int32, in steps of 8, at least one. Up to 8 more are read
     and written."""
     array[to : to + count] = array[at : at + count] + np.int32(more)
 
 
 @primitive
 def unlike_wide(source: Array, at: int, form: Array, first: int, steps: int) -> Any:
-    """0 where ``steps`` times 32 bytes of ``source``, masked, are those of ``form`` (uint64) from ``first`` on: four
-    words and four masks for each step."""
+    """0 where ``steps`` times 32 bytes of ``source``, masked, are those of ``form`` (uint64) from ``first`` on. Each
+    step takes four words and four masks."""
     words = source[at : at + 32 * steps].view("<u8").reshape(-1, 4)
     pairs = form[first : first + 8 * steps].reshape(-1, 2, 4)
     return np.uint64(((words & pairs[:, 1]) ^ pairs[:, 0]).any())
@@ -202,8 +202,8 @@ def little_u32(buf: Array, at: int) -> int:
 
 @kernel
 def unsigned_varint(buf: Array, pos: int, end: int) -> tuple[int, int]:
-    """An unsigned varint of at most 32 bits: (value, position after it); position -1 where the bytes end within it, -2
-    where it has more than 5."""
+    """An unsigned varint of at most 32 bits: (value, position after it). Position is -1 where the bytes end within it,
+    -2 where it has more than 5."""
     if pos < end and buf[pos] < 128:
         return int64(buf[pos]), int64(pos + 1)
     value = int64(0)

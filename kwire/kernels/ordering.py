@@ -34,14 +34,15 @@ def by_order(
     sorted_: Array,
     copied: Array,
 ) -> bool:
-    """Fills ``place`` with the numbers of the rows so that the requests of each connection stand in front of its
-    responses, and ``sorted_`` with those in the order in which they were settled, as ``place`` has them where that is
-    the same. Returns whether they are in order of time then.
+    """Fills ``place`` with the numbers of the rows so that the requests of each connection come before its responses.
+    Fills ``sorted_`` with those in the order in which they were settled. Where that is the same, they are as ``place``
+    has them. Returns whether they are in order of time then.
 
-    The rows before ``read`` are those of one connection after the other, and those behind stay where they are.
-    ``first`` is the number of the window's first packet: what was settled before it stands in front. ``ends`` has two
-    places more than there are packets, ``at`` one for each row. ``copied``, if it has rows, becomes the rows in that
-    order with numbers from ``number`` on; what is in it means nothing where they are not in order of time."""
+    The rows before ``read`` are those of one connection after the other. Those after it stay where they are. ``first``
+    is the number of the window's first packet. What was settled before it comes first. ``ends`` has two places more
+    than there are packets, ``at`` one for each row. ``copied``, if it has rows, becomes the rows in that order with
+    numbers from ``number`` on. What is in it means nothing where they are not in order of time.
+    """
     last = ends.shape[0] - 1
     for k in range(ends.shape[0]):
         ends[k] = 0
@@ -50,7 +51,7 @@ def by_order(
     n = int64(0)
     for k in range(rows.shape[0] + 1):
         if k == rows.shape[0] or k >= read or rows[k].slot != slot:
-            # Behind the requests, the responses: a row is looked at once.
+            # After the requests, the responses: a row is looked at once.
             for j in range(begin, k):
                 if at[j] < 0:
                     at[j] = -1 - at[j]
@@ -96,9 +97,10 @@ def by_order(
 
 @kernel
 def with_body_of(rows: Array, kinds: Array, there: Array) -> None:
-    """``there`` becomes 1 for the rows of a kind that is wanted whose body, or a part of it, the capture has, else 0.
+    """``there`` becomes 1 for the rows of a wanted kind whose body the capture has, or a part of it. Else it becomes 0.
 
-    ``kinds`` says which are wanted, by twice the API key, one more for responses; of those behind its end none is."""
+    ``kinds`` says which are wanted, by twice the API key, one more for responses. Those after its end are not wanted.
+    """
     for k in range(rows.shape[0]):
         row = rows[k]
         kind = 2 * row.api + row.response
@@ -110,8 +112,8 @@ def with_body_of(rows: Array, kinds: Array, there: Array) -> None:
 
 @kernel
 def _lost_at_the_end(stream: Any) -> int:
-    """How many bytes a stream had behind those that were dealt with: the capture cut them off, has a FIN or something
-    empty behind them, or saw them acknowledged."""
+    """How many bytes a stream had after those that were dealt with. The capture cut them off, has a FIN or something
+    empty after them, or saw them acknowledged."""
     if stream.next < 0:
         return int64(0)
     extent = stream.reference
@@ -129,8 +131,8 @@ def _lost_at_the_end(stream: Any) -> int:
 
 @kernel
 def tell_the_rest(capture: Capture, n_streams: int, now: int, rows: Array) -> bool:
-    """At the end of a capture, at ``now``, a row for each stream that ends in bytes without a frame, captured or not,
-    and one for what was captured too late to be its beginning: False if ``rows`` is full."""
+    """At the end of a capture, at ``now``, a row for each stream that ends in bytes without a frame, captured or not.
+    Also one for what was captured too late to be its beginning. False if ``rows`` is full."""
     room = capture.room[0]
     while room.active < n_streams:
         stream = capture.streams[room.active]

@@ -48,8 +48,8 @@ FINE_UNITS: Final = 32
 
 _LEAST_ROWS: Final = 16
 _BYTES_PER_ROW: Final = 96
-"""A table of packets begins with a row for so many bytes of the capture: few of an Ethernet are shorter. What is not
-used costs nothing, a table that grows is copied."""
+"""A table of packets begins with a row for so many bytes of the capture. Few packets of an Ethernet are shorter. What
+is not used costs nothing, a table that grows is copied."""
 
 _SECOND: Final = 1_000_000_000
 _FARTHEST: Final = 1 << 40
@@ -97,7 +97,7 @@ class Count(IntEnum):
     TIME = 8
     """Packets with a time before ``EARLIEST`` or after ``LATEST``, which are taken for those."""
     PART = 9
-    """Fragments of IP packets that wait for the others, or have been joined with them. Not told."""
+    """Fragments of IP packets that wait for the others, or have been joined with them. Not reported."""
     UDP = 10
     """UDP that is no tunnel."""
     TUNNEL = 11
@@ -111,7 +111,7 @@ class Count(IntEnum):
     WRONG = 15
     """TCP segments with a wrong checksum, where those of their connection are right."""
     PATH = 16
-    """TCP segments in front of which bytes of their connection went on another path (Multipath TCP)."""
+    """TCP segments before which bytes of their connection went on another path (Multipath TCP)."""
 
 
 # --- packets of a file ------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def nanoseconds(high: int, low: int, resolution: int, offset: int) -> int:
 
 @kernel
 def _packet_block(buf: Array, pos: int, kind: int, total: int, little: bool, interfaces: Array) -> tuple[int, int, int]:
-    """The packet in a pcapng block: (where it begins, captured length, interface), or ``_NO_PACKET`` for other blocks,
+    """The packet in a pcapng block: (where it begins, captured length, interface). ``_NO_PACKET`` for other blocks,
     ``_BAD_BLOCK`` for one that is not as long as it must be."""
     if kind in (_ENHANCED_PACKET, _OBSOLETE_PACKET):
         if total < _ENHANCED_FRAME:

@@ -1,24 +1,25 @@
 """Responses to their requests: the requests of a connection that wait, as a list, and all of a capture by their ids.
 
 Strategy: a request that waits is a row. The rows of a connection are a linked list in the order in which they were
-sent, and mostly the first is the one that is answered. Where it is not, those that are not there yet are entered into a
-hash table (``kwire.kernels.hashing``), which finds the first one of a connection with some correlation id, and those
-with the same id follow it. So a response finds its request at once, whatever waits, and whoever chose the ids.
-Requests that were overtaken by the response to a later one stay at the front of the list.
+sent. Mostly the first is the one that is answered. Where it is not, those that are not there yet are entered into a
+hash table (``kwire.kernels.hashing``). It finds the first one of a connection with some correlation id. Those with the
+same id follow it. So a response finds its request at once, whatever waits, and whoever chose the ids. Requests that
+were overtaken by the response to a later one stay at the front of the list.
 
 Rules kept here (numbers in brackets: the protocol notes that they answer):
 
 - A response names neither its API nor its version: both are its request's. A broker of Apache Kafka answers the
-  requests of one connection in order, proxies and other brokers may not. So the entries before the one that matches
-  are overtaken: they go on waiting, at most ``MOST_OVERTAKEN`` of a connection. Where responses may be missing from
-  the capture, theirs is: they are dropped. So is one whose correlation id is used for another request.
+  requests of one connection in order. Proxies and other brokers may not. So the entries before the one that matches are
+  overtaken. They go on waiting, at most ``MOST_OVERTAKEN`` of a connection. Where responses may be missing from the
+  capture, theirs is: they are dropped. So is one whose correlation id is used for another request.
 - Correlation ids repeat [31], so an entry must not be younger than the response.
-- Older and younger is said by ``clock``, which never goes back (``layouts.Segment``): the clock of a host may be set.
+- ``clock`` says what is older and younger. It never goes back (``layouts.Segment``), while the clock of a host may be
+  set.
 - A broker of 0.8.2 may answer FindCoordinator v0 with correlation id 0 [29].
 - Each raw SASL token leaves an entry, so that the answer is known to be a token too [11]. It has no correlation id,
   and stands in the list only.
 - Nothing here grows a table: its caller has looked whether there is a row left. All that wait may have
-  ``MOST_UNANSWERED`` bytes; then those of the older half are given up (``give_up``), and a response to one of them
+  ``MOST_UNANSWERED`` bytes. Beyond that, those of the older half are given up (``give_up``). A response to one of them
   says so.
 """
 
@@ -78,7 +79,7 @@ def _place(lookup: Array, room: Any, connection: int, wanted: int) -> int:
 
 @kernel
 def _first(waiting: Array, row: int, connection: int, wanted: int) -> int:
-    """The first entry with this correlation id, in a list of the hash table that begins with ``row``; -1 for none."""
+    """The first entry with this correlation id, in a list of the hash table that begins with ``row``. -1 for none."""
     while row >= 0 and not (waiting[row].id == wanted and waiting[row].connection == connection):
         row = int64(waiting[row].chain)
     return row
@@ -86,7 +87,7 @@ def _first(waiting: Array, row: int, connection: int, wanted: int) -> int:
 
 @kernel
 def _enter(waiting: Array, lookup: Array, room: Any, row: int) -> None:
-    """Puts an entry into the hash table, behind those with its correlation id. Tokens have none."""
+    """Puts an entry into the hash table, after those with its correlation id. Tokens have none."""
     entry = waiting[row]
     if entry.api == SASL_TOKEN:
         return
@@ -168,7 +169,7 @@ def find(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: int, until
 
 @kernel
 def find_request(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: int, until: int) -> int:
-    """``find``, and for the answer of an old broker with correlation id 0 the FindCoordinator request that is first."""
+    """``find``. For the answer of an old broker with correlation id 0, the FindCoordinator request that is first."""
     row = find(conn, waiting, lookup, room, wanted, until)
     front: int = conn.waiting_front
     if row < 0 and wanted == 0 and front >= 0:
@@ -316,7 +317,7 @@ def append_all(connections: Array, slots: Array, waiting: Array) -> None:
 
 @kernel
 def list_all(connections: Array, slots: Array, waiting: Array, rows: Array) -> None:
-    """Writes the rows of what waits in the connections ``slots``, one list behind the other; there is room for all."""
+    """Writes the rows of what waits in the connections ``slots``, one list after the other. There is room for all."""
     n = int64(0)
     for k in range(slots.shape[0]):
         row = connections[slots[k]].waiting_head
@@ -346,11 +347,11 @@ def plausible_response(
 ) -> int:
     """Whether a response (size first) can begin at ``at``, where the boundary is not known.
 
-    An id that is waited for is believed if the body is what the request's layout says, and if what follows fits as well
-    (values of records may be frames themselves). At the beginning of a segment (``touching``) so is a whole response to
-    one shortly before the first request that was seen, or any if no request was seen at all: nothing is known of its
-    body, so that of the next one, or the end of what there is, has to stand where its size says. ``ends_here``: nothing
-    will follow without a gap.
+    An id that is waited for is believed if the body is what the request's layout says, and if what follows fits as
+    well. Values of records may be frames themselves. At the beginning of a segment (``touching``), a whole response is
+    also believed if it answers a request shortly before the first that was seen. If no request was seen at all, any
+    whole response is. Nothing is known of its body. So the body of the next one, or the end of what there is, has to
+    stand where its size says. ``ends_here``: nothing will follow without a gap.
     """
     buf = window.data
     if end - at < 4:

@@ -1,17 +1,18 @@
-"""What stands within a row of the table ``partitions``: record sets counted by their headers, and lists of integers.
-Which records of a set a ShareFetch response gives to its client, and how often they were delivered.
+"""Record sets counted by their headers, and lists of integers, of a row of the table ``partitions``.
+
+Also: which records of a set a ShareFetch response gives to its client, and how often they were delivered.
 
 Rules kept here:
 
-- Nothing is decompressed and no record is looked at: what is counted is what headers of batches say. A batch that is
-  cut off at the end of its set, as brokers do, is not counted, nor what follows bytes that are no batch.
-- Work is linear in the bytes of the sets and lists, which their callers have checked to be there.
+- Nothing is decompressed and no record is looked at. What is counted is what headers of batches say. Brokers may cut
+  off a batch at the end of its set. Such a batch is not counted, nor what follows bytes that are no batch.
+- Work is linear in the bytes of the sets and lists. Their callers have checked that these are there.
 
     byte   0        8     12      16     17                21          23          57
            offset   size  leader  magic  crc               attributes  last delta  count      magic 2
            offset   size  crc     magic  attributes                                           magic 0 and 1
 
-- A ShareFetch response has whole batches, and behind them ranges of offsets: only these were acquired (KIP-932). Where
+- A ShareFetch response has whole batches, and after them ranges of offsets: only these were acquired (KIP-932). Where
   ranges or batches are not in order, nothing is said of them.
 
     byte   0             8            16              18
@@ -39,7 +40,7 @@ _SIZED: Final = 12
 """Bytes of an entry that its size does not count."""
 _MAGIC_AT: Final = 16
 _LEAST_MESSAGE: Final = 14
-"""The least size of a message of magic 0 and 1: its checksum, magic, attributes and two lengths."""
+"""The least size of a message of magic 0 and 1. It has checksum, magic, attributes and two lengths."""
 _LEAST_BATCH: Final = 49
 """The least size of a batch of magic 2: its header."""
 
@@ -53,7 +54,7 @@ UNKNOWN: Final = -2
 
 @kernel
 def _in_order(buf: Array, at: int, count: int) -> bool:
-    """Whether each of some ranges begins behind the one before it."""
+    """Whether each of some ranges begins after the one before it."""
     last = int64(-1)
     for _ in range(count):
         first = i64(buf, at)
@@ -66,9 +67,9 @@ def _in_order(buf: Array, at: int, count: int) -> bool:
 
 @kernel
 def _count_set(buf: Array, pos: int, end: int, at: int, left: int) -> tuple[int, int, int]:
-    """(batches, records, codec) of one record set; records are -1 where they cannot be known, codec where there is no
-    batch. ``left``: ranges that stand from ``at`` on, of which each batch has no more records than they cover; -1:
-    records are counted as they are."""
+    """(batches, records, codec) of one record set. records are -1 where they cannot be known, codec is -1 where there
+    is no batch. ``left``: ranges that stand from ``at`` on. Each batch has no more records than they cover. -1: records
+    are counted as they are."""
     batches, records, codec = int64(0), int64(0), int64(-1)
     limited, loaded, in_order = left >= 0, False, _in_order(buf, at, left)
     first = last = high = int64(-1)
@@ -128,7 +129,7 @@ def count_records(buf: Array, sets: Array, batches: Array, records: Array, codec
 
 @kernel
 def _ranges(buf: Array, at: int, end: int) -> tuple[int, int]:
-    """Where an array of ranges begins, and how many it has; -1 where it is not there whole, not in order, or has tagged
+    """Where an array of ranges begins, and how many it has. -1 where it is not there whole, not in order, or has tagged
     fields, which no version knows."""
     count, at = unsigned_varint(buf, at, end)
     if at < 0 or count < 1 or (count - 1) * (RANGE + 1) > end - at:
@@ -145,11 +146,12 @@ def _ranges(buf: Array, at: int, end: int) -> tuple[int, int]:
 
 @kernel
 def deliveries(buf: Array, places: Array, sets: Array, offsets: Array, found: Array) -> None:
-    """How often each of some records was delivered with this response: ``NOT_ACQUIRED`` where the response does not
+    """How often each of some records was delivered with this response. ``NOT_ACQUIRED`` where the response does not
     give it to the client, ``UNKNOWN`` where that is not known.
 
-    ``places``: of each set where its array of ranges begins (-1: it has none) and where its frame ends. ``sets`` and
-    ``offsets`` are those of the records; those of a set stand together."""
+    ``places``: where the array of ranges of each set begins (-1: it has none). Also where its frame ends. ``sets`` and
+    ``offsets`` are those of the records; those of a set stand together.
+    """
     before = int64(-1)
     at, count = int64(0), int64(-1)
     for k in range(sets.shape[0]):

@@ -1,23 +1,24 @@
 """Finds fields inside bodies without building objects: layouts compiled to a small program that one kernel runs.
 
-Strategy: a layout (``kwire.schema.model``) becomes a list of instructions: skip n bytes, skip a string, begin an
-array, capture a field into a register, write the registers out as a row. ``interpret`` runs such a program over the
+Strategy: a layout (``kwire.schema.model``) becomes a list of instructions. They skip n bytes, skip a string, begin an
+array, capture a field into a register, or write the registers out as a row. ``interpret`` runs such a program over the
 bytes of one frame, ``locate`` over many. So there is no parser written by hand for any version, and no compilation per
-version: the programs are data, and the kernel that runs them is compiled once.
+version. The programs are data, and the kernel that runs them is compiled once.
 
 Rules kept here:
 
-- Every length is checked against the end of the frame where it is read, an array's count against the least size of its
-  elements, as both codecs do. The program stops at the first thing that does not fit and says where; the rows that
-  it has written by then stay valid.
-- A captured field is two numbers: the value and 0 for an integer, the offset in the buffer and the length for anything
-  else (length -1: null). ``ABSENT`` stands for a field that the version does not have or that was not reached.
-- Registers keep their values until the field is met again, so a row of an inner array carries the fields of the
-  elements around it (topic of a partition) and of the message before it (acks).
+- Every length is checked against the end of the frame where it is read. An array's count is checked against the least
+  size of its elements, as both codecs do. The program stops at the first thing that does not fit and says where. The
+  rows that it has written by then stay valid.
+- A captured field is two numbers. For an integer they are the value and 0. For anything else they are the offset in the
+  buffer and the length (length -1: null). ``ABSENT`` stands for a field that the version does not have or that was not
+  reached.
+- Registers keep their values until the field is met again. So a row of an inner array carries the fields of the
+  elements around it (topic of a partition). It also carries those of the message before it (acks).
 - A tagged field is skipped by its declared size. Integers at its beginning can be captured; they are ``ABSENT`` where
   the field was not sent, or is too short for them.
-- Rows are bounded by their callers: ``locate_parts`` stops where a table of rows is full, within a frame too, and goes
-  on from there, so that a frame of many small elements needs no memory in proportion to them.
+- Callers bound the rows. ``locate_parts`` stops where a table of rows is full, within a frame too, and goes on from
+  there. So a frame of many small elements needs no memory in proportion to them.
 """
 
 from __future__ import annotations
@@ -83,24 +84,24 @@ class Op(IntEnum):
     UUID = 4
     """16 bytes into ``register``."""
     BYTES = 5
-    """A string or bytes behind a length of ``width`` bytes (or ``COMPACT``) into ``register``; ``nullable``."""
+    """A string or bytes after a length of ``width`` bytes (or ``COMPACT``) into ``register``; ``nullable``."""
     ARRAY = 6
     """A count of ``width`` bytes (or ``COMPACT``), ``nullable``; its elements have at least ``least`` bytes. If there
     are none the program goes on at ``target``."""
     NEXT = 7
     """The end of an element: if another one follows, the program goes on at ``target``."""
     IF_PRESENT = 8
-    """The byte in front of a nullable struct; if it is null the program goes on at ``target``."""
+    """The byte before a nullable struct; if it is null the program goes on at ``target``."""
     TAGS = 9
     """The tagged fields at the end of a struct."""
     EMIT = 10
     """The registers as a row."""
     INTS = 11
-    """An array of integers of ``least`` bytes, behind a count of ``width`` bytes (or ``COMPACT``): where they begin and
-    how many there are into ``register``, if there is one. (``ARRAY`` with a register does the same, and goes through
-    the elements.)"""
+    """An array of integers of ``least`` bytes, after a count of ``width`` bytes (or ``COMPACT``). ``register``, if
+    there is one, gets where they begin and how many there are. (``ARRAY`` with a register does the same, and goes
+    through the elements.)"""
     TAGGED = 12
-    """An integer of ``width`` bytes, ``least`` bytes behind the beginning of the tagged field ``tag``, into
+    """An integer of ``width`` bytes, ``least`` bytes after the beginning of the tagged field ``tag``, into
     ``register``. The tagged fields begin here, and are not gone over."""
     CLEAR = 13
     """The registers from 0 on and before ``register`` become ``ABSENT``."""
@@ -109,8 +110,8 @@ class Op(IntEnum):
     JUMP = 15
     """The program goes on at ``target``."""
     ERROR = 16
-    """An int16, which is a row with itself in register 0, unless it is 0, that of the row before, or rows are not
-    wanted (their table has no room for any)."""
+    """An int16, which is a row with itself in register 0. There is no row if it is 0 or that of the row before, or if
+    rows are not wanted (their table has no room for any)."""
 
 
 class Trouble(IntEnum):
@@ -412,14 +413,14 @@ def compile_program(
     emit_each: Each | None = None,
     errors: bool = False,
 ) -> Program:
-    """The program that reads ``layouts`` one behind the other (a header and a body).
+    """The program that reads ``layouts`` one after the other (a header and a body).
 
-    ``captures`` are paths of fields such as ``responses.topic``, whose position is the number of their register, or
-    which say it themselves; a path that the layouts do not have is left ``ABSENT``. ``lists`` are paths of arrays, of
+    ``captures`` are paths of fields such as ``responses.topic``. The register of a field is its position, or the number
+    that it gives itself. A path that the layouts do not have is left ``ABSENT``. ``lists`` are paths of arrays, of
     which the place of the first element and their count are captured. A row is written each time that the field
-    ``emit_after`` has been read, and behind each element of the arrays of ``emit_each``. ``stop_after`` ends the
+    ``emit_after`` has been read, and after each element of the arrays of ``emit_each``. ``stop_after`` ends the
     program early: what follows is not looked at. Without it, bytes after the end are an error. With ``errors`` a row is
-    written for each error code that is not 0, wherever it stands, with the code as its only captured field.
+    written for each error code that is not 0, wherever it stands. The code is its only captured field.
     """
     values = captures if isinstance(captures, Mapping) else {path: number for number, path in enumerate(captures)}
     wanted = _Wanted(values, lists or {}, emit_after, stop_after, errors=errors)
@@ -558,7 +559,7 @@ def _tags(buf: Array, pos: int, end: int) -> tuple[int, int]:
 
 @kernel
 def _tagged(buf: Array, pos: int, end: int, instruction: Any, registers: Array) -> None:
-    """Captures an integer of a tagged field. What is wrong with the section is said by ``_tags``."""
+    """Captures an integer of a tagged field. ``_tags`` says what is wrong with the section."""
     register = instruction.register
     _set(registers, register, ABSENT, ABSENT)
     count, after, trouble = _varint(buf, pos, end)
@@ -724,8 +725,8 @@ def interpret(
     """Runs the program at instruction ``pc`` over ``buf[start:end]``.
 
     ``left`` (int64, MAX_DEPTH) is scratch. ``registers`` is set to ``ABSENT`` first and holds the last values
-    afterwards. Each emitted row is ``tag`` and the registers. Returns (n_rows, trouble, position, instruction); without
-    trouble the program reached its end, FULL means that ``rows`` has no room for the next row.
+    afterwards. Each emitted row is ``tag`` and the registers. Returns (n_rows, trouble, position, instruction). Without
+    trouble the program reached its end. FULL means that ``rows`` has no room for the next row.
     """
     for k in range(registers.shape[0]):
         registers[k] = ABSENT
@@ -794,7 +795,7 @@ def locate_parts(
 ) -> Iterator[tuple[Array, Array]]:
     """What ``locate`` gives, ``most`` rows at a time: a part may end within a frame.
 
-    A failure comes with the last rows of its frame, or behind them in a part of its own.
+    A failure comes with the last rows of its frame, or after them in a part of its own.
     """
     registers = registers_of(captures)
     left = np.empty(MAX_DEPTH, np.int64)

@@ -1,23 +1,24 @@
 """Record sets to columns: ``scan`` finds the batches, ``read_records`` reads what is in them.
 
-Both work on whole windows: a call costs some 20 microseconds whatever it does, so none is made per batch.
+Both work on whole windows. A call costs some 20 microseconds whatever it does, so none is made per batch.
 
-``scan`` walks record sets entry by entry and writes one row of the batch table for each record batch (magic 2), each
-wrapper message (a compressed message of magic 0 or 1) and each run of neighbouring plain messages that share magic
-and timestamp type. ``read_records`` walks the table and writes the columns that differ from record to record, keys,
-values and headers included, in one go: a byte is copied while it is still in the cache from having been parsed.
+``scan`` walks record sets entry by entry and writes the rows of the batch table. There is one for each record batch
+(magic 2), and one for each wrapper message (a compressed message of magic 0 or 1). There is also one for each run of
+neighbouring plain messages that share magic and timestamp type. ``read_records`` walks the table and writes the columns
+that differ from record to record, in one go. Keys, values and headers are included. A byte is copied while it is still
+in the cache from having been parsed.
 
 Rules kept here:
 
-- Input is a ``uint8`` array; positions are ``int64`` everywhere, so that no sum of a position and a 32-bit length can
+- Input is a ``uint8`` array. Positions are ``int64`` everywhere, so that no sum of a position and a 32-bit length can
   overflow. Every length is compared with the bytes that are left before it is added to a position.
-- ``load64`` and the copies go around the bounds check. They are only used where the bytes that they touch are inside
-  of the array: the condition stands beside each use. Output buffers end with ``SLACK`` spare bytes, because copies are
+- ``load64`` and the copies go around the bounds check. They are only used where the bytes that they touch are inside of
+  the array. The condition stands beside each use. Output buffers end with ``SLACK`` spare bytes, because copies are
   made in steps of 32 and 64.
-- What is wrong with the input is a row of the problem table, the first one only for each batch or message: hostile
+- What is wrong with the input is a row of the problem table, the first one only for each batch or message. Hostile
   input must not be able to make more problems than it has entries.
-- Kernels do not allocate. Where an output is full they return; the caller makes it larger and calls again, and
-  they go on at the entry that did not fit (its half-written rows are forgotten).
+- Kernels do not allocate. Where an output is full they return. The caller makes it larger and calls again. They go on
+  at the entry that did not fit (its half-written rows are forgotten).
 - The steps of the loop over records are ``inlined`` kernels: what they return stays in registers.
 
 Source: Kafka protocol guide, "Record Batch", "Record", "Old Message Format"; KIP-31, KIP-32 (magic 1), KIP-98, KIP-82
@@ -77,7 +78,8 @@ Row = Any
 DONE: Final = 0
 FULL: Final = 1
 FULL_OF_PROBLEMS: Final = 2
-"""``read_records`` found the problem table full. It has forgotten the entry's problems by then: nothing else tells."""
+"""``read_records`` found the problem table full. It has forgotten the entry's problems by then. Nothing else
+reports them."""
 
 WIDE: Final = 2048
 """Up to this many bytes are copied in place; beyond, memcpy is called."""
@@ -90,14 +92,14 @@ FORM_HEADERS: Final = 16
 """Headers that a form can have."""
 
 FORM_WORDS: Final = 8 * FORM_STEPS
-"""Size of the array that holds a form: for each step four words, and the masks that select what must agree."""
+"""Size of the array that holds a form. It has four words for each step, and the masks that select what must agree."""
 
 LOG_OVERHEAD: Final = 12
-"""Offset (or base offset) and size, in front of every entry."""
+"""Offset (or base offset) and size, before every entry."""
 LEAST_MESSAGE: Final = 14
-"""Bytes behind the size in the smallest message: crc, magic, attributes, two lengths."""
+"""Bytes after the size in the smallest message: crc, magic, attributes, two lengths."""
 LEAST_BATCH: Final = 49
-"""Bytes behind the size in a batch without records."""
+"""Bytes after the size in a batch without records."""
 _LEAST_RECORD: Final = 7
 """Bytes of the smallest record: five varints, attributes, and the length in front."""
 _BYTE: Final = np.uint64(0xFF)
@@ -266,9 +268,10 @@ def scan(
 ) -> int:
     """Writes the batch table of the record sets ``data[starts[i] : starts[i] + lengths[i]]``.
 
-    ``parents`` is empty for record sets of a log or a frame. For what wrappers held it is the table of the level
-    above, whose rows the sets belong to one by one. ``consumed[i]`` becomes the number of bytes of set ``i`` up to
-    the entry that is cut off (or behind which the framing is lost). ``check``: whether checksums are of interest.
+    ``parents`` is empty for record sets of a log or a frame. For what wrappers held, it is the table of the level
+    above. The sets belong to its rows one by one. ``consumed[i]`` becomes the number of bytes of set ``i`` up to the
+    entry that is cut off. It may also be the entry after which the framing is lost. ``check``: whether checksums are of
+    interest.
 
     Returns ``FULL`` when ``table`` or ``problems`` is full.
     """
@@ -280,7 +283,7 @@ def scan(
         if begin < 0 or lengths[one] < 0 or end > data.shape[0]:
             raise ValueError("a record set lies outside of the buffer")
         pos = begin if state.pos < 0 else state.pos
-        # Row of the run that the last entry belongs to: a run does not go on behind anything else.
+        # Row of the run that the last entry belongs to. A run does not go on after anything else.
         run = int64(-1)
         while True:
             # An entry writes at most one row and one problem.
@@ -372,7 +375,7 @@ def scan(
 def _varint(source: Array, at: int, end: int, most: int) -> tuple[int, int]:
     """A zigzag varint: (value, position after it), -1 if there is none. ``at`` is inside of the array or its end.
 
-    The two usual sizes are branches: the processor guesses which, while it would have to wait for a computed size.
+    The two usual sizes are branches. The processor guesses which, while it would have to wait for a computed size.
     """
     word = load64(source, at) if at <= source.shape[0] - 8 else _NO_VARINT
     if word & np.uint64(0x80) == np.uint64(0):
@@ -391,7 +394,7 @@ def _clear(bitmap: Array, index: int) -> None:
 @inlined
 def _put(source: Array, at: int, target: Array, to: int, size: int) -> None:
     """Copies a key or header that is inside of ``source``; nothing if ``target`` is too small."""
-    # copy_wide: up to 32 bytes behind the last are read and written.
+    # copy_wide: up to 32 bytes after the last are read and written.
     if size <= WIDE and at + size <= source.shape[0] - 32 and to + size + 32 <= target.shape[0]:
         copy_wide(source, at, target, to, size)
     else:
@@ -401,7 +404,7 @@ def _put(source: Array, at: int, target: Array, to: int, size: int) -> None:
 @inlined
 def _put_value(source: Array, at: int, target: Array, to: int, size: int) -> None:
     """The same for what is longer as a rule."""
-    # copy_long: up to 64 bytes behind the last.
+    # copy_long: up to 64 bytes after the last.
     if size <= WIDE and at + size <= source.shape[0] - 64 and to + size + 64 <= target.shape[0]:
         copy_long(source, at, target, to, size)
     else:
@@ -410,8 +413,8 @@ def _put_value(source: Array, at: int, target: Array, to: int, size: int) -> Non
 
 @inlined
 def _record(source: Array, pos: int, after: int) -> tuple[int, int, int, int, int, int, int]:
-    """The fields of the record ``source[pos:after]``: (position of its headers or -1, timestamp delta, offset delta,
-    position and size of the key, position and size of the value); a size of -1 is null."""
+    """The fields of the record ``source[pos:after]``. (Position of its headers or -1, timestamp delta, offset delta,
+    position and size of the key, position and size of the value.) A size of -1 is null."""
     none = int64(-1)
     delta, at = _varint(source, pos + 1, after, _LONG)
     if at < 0:
@@ -475,7 +478,7 @@ def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: Hea
     used.count = count
     used.detail = count
     if at < 0 or at > after:
-        # No number to be told: its last bytes, if there are any, are those of something else.
+        # No number to report: its last bytes, if there are any, are those of something else.
         used.detail = 0
         return int64(ProblemCode.RECORD_FIELD)
     if count < 0 or count > (after - at) // 2:
@@ -524,10 +527,10 @@ def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: Hea
 def _learn(words: Array, places: Array, source: Array, section: int, size: int, count: int) -> None:
     """Makes a form of the headers in ``source[section : section + size]``, which were read already.
 
-    The records of a producer tend to have the same headers with values of the same length: a trace id, a content type.
-    The form is what such a section has in common with the next: all bytes but those of the values. A section that
-    agrees with it needs no parsing, so the processor does not wait from length to length. ``places`` gets where each
-    value is in the section and how long it is.
+    The records of a producer tend to have the same headers with values of the same length. Examples are a trace id and
+    a content type. The form is what such a section has in common with the next. That is all bytes but those of the
+    values. A section that agrees with it needs no parsing, so the processor does not wait from length to length.
+    ``places`` gets where each value is in the section and how long it is.
     """
     words[:] = np.uint64(0)
     for byte in range(size):
@@ -571,7 +574,8 @@ def _repeat_form(
     value_pos: int,
     nulls: int,
 ) -> tuple[int, int, int, int]:
-    """Writes headers that have the form: what is in use of the four outputs after that; -1 where one is full."""
+    """Writes headers that have the form. Returns what is in use of the four outputs after that; -1 where one is
+    full."""
     if (
         header > form.header_room
         or key_pos > form.key_room
@@ -579,7 +583,7 @@ def _repeat_form(
         or nulls + form.nulls > headers.null.shape[0]
     ):
         return int64(-1), key_pos, value_pos, nulls
-    # What is written below could be the form, for all that LLVM knows: its fields would be loaded again and again.
+    # What is written below could be the form, for all that LLVM knows. Its fields would be loaded again and again.
     first = form.header
     count = form.count
     key = form.key
@@ -696,7 +700,7 @@ def _read_entry(
     problems: Array,
     state: Row,
 ) -> int:
-    """Reads the records of one row of the batch table; ``state`` says what is in use of each output."""
+    """Reads the records of one row of the batch table. ``state`` says what is in use of each output."""
     pos = batch.body
     end = batch.end
     count = batch.count
@@ -788,7 +792,7 @@ def _read_entry(
                     order -= _INT32
                 order = int64(np.int32(order))
         else:
-            # Framing was checked by scan: the message is whole and at least as long as its fixed fields.
+            # Framing was checked by scan. The message is whole and at least as long as its fixed fields.
             after = pos + LOG_OVERHEAD + i32(source, pos + 8)
             where = base + i64(source, pos)
             if own_time:
@@ -903,7 +907,7 @@ def read_records(
 ) -> int:
     """Reads the records of the batch table into columns.
 
-    ``columns`` must have as many rows as the counts of the table together; ``values.data`` must hold all bodies (and
+    ``columns`` must have as many rows as the counts of the table together. ``values.data`` must hold all bodies (and
     slack). ``keys.data``, ``headers`` and ``problems`` may turn out too small: ``FULL`` or ``FULL_OF_PROBLEMS``, and
     again.
     """
@@ -919,7 +923,7 @@ def read_records(
         source = arena if batch.arena != 0 else data
         said = _read_entry(source, batch, wanted, columns, keys, values, headers, scratch, problems, state)
         if said != DONE:
-            # The entry is read again from its beginning: its problems would be told twice.
+            # The entry is read again from its beginning: its problems would be reported twice.
             state.problems = before
             return said
     state.entry = table.shape[0]

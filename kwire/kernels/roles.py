@@ -1,28 +1,31 @@
 """What a connection is: Kafka or not, and which of its ends sends the requests.
 
-Which connections are Kafka is decided by content unless ports were given: a request whose whole body is what its layout
-says (``kwire.kernels.judging``), at the beginning of a stream, or of a segment where the beginning was not captured.
+Unless ports were given, content decides which connections are Kafka. A request counts if its whole body is what its
+layout says (``kwire.kernels.judging``). It must stand at the beginning of a stream, or of a segment where the beginning
+was not captured.
 
 Rules kept here (numbers in brackets: the protocol notes that they answer):
 
-- The request header has no client_id in ControlledShutdown v0 [3]; elsewhere client_id follows the correlation id as a
-  string with an int16 length in every header version [4], so no header version needs to be known.
-- A connection that opens with a GSSAPI token sends raw tokens until a request header is seen [11]; ``framing`` finds
-  the token again, since the role may be told by something else. TLS is recognised by its record header; nothing can be
-  read after it.
-- A short frame of another protocol, or a response, can be a request without a client_id to the last byte: it counts
-  when the other direction has its answer, or, where nothing of that was captured, when another one follows it. One that
-  small numbers fit by themselves (``is_telling``) does not. So it is with a response whose id makes it a
-  Produce request, client_id and all, where the beginning was not captured.
-- A client whose first bytes are no request sent a damaged one where the first answer can be that of one API only, or
-  where a request with a client_id comes later. It is not a client of Kafka where it begins with text, where the answer
-  begins with no size, or where its first ``MOST_JUDGED`` bytes have no request; less of it tells nothing.
-- Responses alone count where ids go on; at the end of the connection, also where one can be that of one API only.
-- A connection of unknown kind is judged packet by packet, by what had come up to each, so that the verdict, and when it
-  was found, are the same in any window: with each of the first ``OFTEN`` packets that bring bytes, then more seldom; as
-  soon as one of the ``FIRST_FRAMES`` of a stream that was captured from its beginning can be judged; whenever more than
-  ``UNDECIDED`` bytes of a direction are held, and at its end. Of what is held then, the latest ``LEFT`` bytes are, and
-  the others are let go.
+- The request header has no client_id in ControlledShutdown v0 [3]. Elsewhere client_id follows the correlation id as a
+  string with an int16 length, in every header version [4]. So no header version needs to be known.
+- A connection that opens with a GSSAPI token sends raw tokens until a request header is seen [11]. ``framing`` finds
+  the token again, since something else may set the role. TLS is recognised by its record header; nothing can be read
+  after it.
+- A short frame of another protocol can be a request without a client_id to the last byte. So can a response. It counts
+  when the other direction has its answer. If nothing of that direction was captured, it counts when another one follows
+  it. One that small numbers fit by themselves (``is_telling``) does not. The same holds for a response whose id makes
+  it a Produce request, client_id and all, where the beginning was not captured.
+- A client whose first bytes are no request may have sent a damaged one. It did where the first answer can be that of
+  one API only. It did too where a request with a client_id comes later. It is not a client of Kafka where it begins
+  with text. The same holds where the answer begins with no size. Nor is it one where its first ``MOST_JUDGED`` bytes
+  have no request; less of it decides nothing.
+- Responses alone count where ids go on. At the end of the connection, they also count where one can be that of one API
+  only.
+- A connection of unknown kind is judged packet by packet, by what had come up to each. So the verdict, and when it was
+  found, are the same in any window. It is judged at the first ``OFTEN`` packets that bring bytes, and then more seldom.
+  It is judged as soon as one of the ``FIRST_FRAMES`` of a stream that was captured from its beginning can be judged. It
+  is also judged whenever more than ``UNDECIDED`` bytes of a direction are held, and at its end. Of what is held then,
+  the latest ``LEFT`` bytes are kept, and the others are dropped.
 """
 
 from __future__ import annotations
@@ -71,7 +74,7 @@ __all__ = [
 ]
 
 LARGEST_FRAME: Final = 128 << 20
-"""Bytes. A broker refuses requests above socket.request.max.bytes (100 MiB), a client asks for 50 MiB at once."""
+"""Bytes. A broker refuses requests above socket.request.max.bytes (100 MiB). A client asks for 50 MiB at once."""
 LARGEST_TOKEN: Final = 1 << 20
 """Bytes of a raw SASL token; a broker's limit is sasl.server.max.receive.size, 512 KiB."""
 HELLO: Final = 6
@@ -86,12 +89,12 @@ UNDECIDED: Final = 64 << 10
 LEFT: Final = 16 << 10
 """Bytes of it that are left when these are too many."""
 OFTEN: Final = 16
-"""Packets with bytes of a connection with each of which it is judged, while it is not known what it is."""
+"""While the role of a connection is unknown, it is judged at each of its first packets with bytes. So many."""
 FIRST_FRAMES: Final = 4
 """Frames of a direction with each of which its connection is judged, however many packets they are."""
 
 NEVER: Final = (1 << 63) - 1
-"""Behind all packets, and all times."""
+"""After all packets, and all times."""
 
 # Answers of the plausibility checks.
 NO: Final = 0
@@ -101,13 +104,13 @@ NEED_MORE: Final = 2
 CLIENT_ID: Final = 14
 """Bytes of a request, with its size, before the characters of its client_id."""
 MOST_LOOKED: Final = 256 << 10
-"""Bytes of one direction that are judged at once before it is left for what it is: the same ones count again."""
+"""Bytes of one direction that are judged at once before it is left for what it is. The same bytes count again."""
 
 NEAR: Final = 1000
 """How far a correlation id may be from a known one to be believed where a frame boundary is searched."""
 ENOUGH_ANSWERS: Final = 3
 LEAST_TELLING: Final = 32
-"""Bytes of a response that tells by itself that it is one: shorter ones look like many things."""
+"""Bytes of a response that shows by itself that it is one. Shorter ones look like many things."""
 LEAST_NAME: Final = 5
 """Letters that it has side by side then, unless it is one of ApiVersions."""
 MOST_BEGINNINGS: Final = 8
@@ -153,8 +156,8 @@ class Facts(NamedTuple):
     acks_starts: Array
     """The programs that read acks of a Produce request, by version."""
     acks_behind: Array
-    """By version: how many bytes stand between client_id and acks where there is no transaction and no tagged field, as
-    in nearly all requests, and these bytes as a number; -1 where it is not as simple."""
+    """By version: how many bytes stand between client_id and acks, and these bytes as a number. This holds where there
+    is no transaction and no tagged field, as in nearly all requests. -1 where it is not as simple."""
     layouts: Array
     layout_starts: Array
     """The programs of whole frames: the first instruction by ``2 * api + response`` and version; -1 for none."""
@@ -180,7 +183,7 @@ def plausible_request(buf: Array, at: int, end: int, apis: Array) -> int:
     if api == ApiKey.CONTROLLED_SHUTDOWN and version == 0:
         if size != 12:
             return NO
-        # Whoever is told YES reads the id, which is all that its header has besides.
+        # Whoever gets YES reads the id, which is all that its header has besides.
         return YES if end - at >= 12 else NEED_MORE
     if size < 10:
         return NO
@@ -206,7 +209,8 @@ def has_client_id(buf: Array, at: int, stop: int) -> bool:
 
 @kernel
 def is_tls(buf: Array, at: int, end: int) -> bool:
-    """Whether a TLS record begins here (RFC 8446, 5.1): type 20-23, version 3.0-3.4, at most 2**14 + 2048 bytes."""
+    """Whether a TLS record begins here (RFC 8446, 5.1). It has type 20-23, version 3.0-3.4 and at most 2**14 + 2048
+    bytes."""
     if end - at < 5:
         return False
     fits: bool = 20 <= buf[at] <= 23 and buf[at + 1] == 3 and buf[at + 2] <= 4
@@ -215,14 +219,14 @@ def is_tls(buf: Array, at: int, end: int) -> bool:
 
 @kernel
 def begin_hellos(buf: Array, segments: Array, connections: Array, streams: Array, begins: Array) -> bool:
-    """Whether with any of the segments a direction begins with a record of TLS that may hold a hello; ``begins`` says
+    """Whether a direction begins, with any of the segments, with a TLS record that may hold a hello. ``begins`` says
     with which."""
     found = False
     for k in range(segments.shape[0]):
         segment = segments[k]
         at = segment.off
         begins[k] = False
-        # The bytes last: nobody has looked at them yet, and it takes a while until they are there.
+        # The bytes come last. Nobody has looked at them yet, and it takes a while until they are there.
         stream = streams[segment.stream]
         first = segment.pos == stream.start if stream.start >= 0 else stream.next < 0
         if not first or segment.len < HELLO or at < 0 or buf[at] != 22:
@@ -237,7 +241,7 @@ def begin_hellos(buf: Array, segments: Array, connections: Array, streams: Array
 
 @kernel
 def is_gssapi(buf: Array, at: int, end: int) -> bool:
-    """Whether a raw GSSAPI token with its size begins here (RFC 2743, 3.1: tag 0x60, then an OID, tag 6)."""
+    """Whether a raw GSSAPI token with its size begins here. It has tag 0x60, then an OID, tag 6 (RFC 2743, 3.1)."""
     if end - at < SHORTEST_TOKEN:
         return False
     size = i32(buf, at)
@@ -252,9 +256,9 @@ def is_gssapi(buf: Array, at: int, end: int) -> bool:
 
 @kernel
 def is_kerberos(buf: Array, at: int, end: int) -> int:
-    """Whether the first raw token of Kerberos (RFC 4121, 4.1) with its size begins at ``at``, where the boundary is not
-    known: YES, NO or NEED_MORE. Its length has to lead to its end, and the mechanism be the one that there is for SASL
-    (RFC 4752, 1)."""
+    """Whether the first raw token of Kerberos (RFC 4121, 4.1) with its size begins at ``at``. The boundary is not
+    known. Returns YES, NO or NEED_MORE. Its length has to lead to its end. Its mechanism must be the one that there is
+    for SASL (RFC 4752, 1)."""
     if end - at < 6:
         return NEED_MORE if end - at < 5 or buf[at + 4] == 0x60 else NO
     size = i32(buf, at)
@@ -280,8 +284,8 @@ def is_kerberos(buf: Array, at: int, end: int) -> int:
 
 @kernel
 def run_of(pieces: Array, p: int, end: int, enough: int) -> tuple[int, int]:
-    """Where the bytes end that begin with piece ``p``, of those before row ``end``, without a gap, up to ``enough`` or
-    behind it; and the row behind the last of these pieces."""
+    """Where the bytes end that begin with piece ``p``, without a gap, up to ``enough`` or after it. Only rows before
+    ``end`` count. Also returns the row after the last of these pieces."""
     stop = pieces[p].off + pieces[p].len
     q = p + 1
     while (
@@ -321,7 +325,8 @@ def _judged(
     unanswered: bool,
     doubted: bool,
 ) -> tuple[int, int]:
-    """How much what stands at ``at``, a plausible header, looks like a request: (NO, MAYBE or STRONG; bytes looked at).
+    """How much what stands at ``at``, a plausible header, looks like a request. Returns (NO, MAYBE or STRONG; bytes
+    looked at).
 
     ``ends_here``: nothing will follow ``stop`` without a gap. ``first``: a stream begins at ``at``. ``unanswered``:
     nothing of the other direction was captured, and is not waited for any longer. ``doubted``: what stands before it
@@ -356,8 +361,8 @@ def _judged(
     fitting = said not in (UNFIT, TRAILS) or (said == TRAILS and ends_here and following > stop)
     if fitting and named and telling and not two_ways:
         return int64(STRONG), looked
-    # A client's mistake, or a form of its own; or without a client_id, as short frames of other protocols may look.
-    # Another one behind it, or its answer, tells.
+    # A client's mistake, or a form of its own. Or it has no client_id, as short frames of other protocols may look.
+    # Another one after it, or its answer, decides.
     if said != UNFIT and telling and _answers(window, facts, scratch, other, i32(data, at + 8), api, version):
         return int64(STRONG), looked
     # Other protocols repeat themselves as well: where there are answers, these tell.
@@ -385,11 +390,11 @@ def _looks_like_requests(
     over: bool,
     late: bool,
 ) -> int:
-    """How much one direction of a connection of unknown kind looks like requests with packet ``now``: NO, MAYBE, STRONG
-    or TOKEN. ``over``: nothing more will come. ``late``: answers are not waited for any longer.
+    """How much one direction of a connection of unknown kind looks like requests with packet ``now``. Returns NO,
+    MAYBE, STRONG or TOKEN. ``over``: nothing more will come. ``late``: answers are not waited for any longer.
 
-    Sets the role where the bytes say that nothing of the connection can be read: TLS, or a client that does not begin
-    with a request.
+    Sets the role where the bytes say that nothing of the connection can be read. That is TLS, or a client that does not
+    begin with a request.
     """
     data, pieces = window.data, window.pieces
     opens = conn.opener == (active.stream & 1) and conn.opener_order <= now
@@ -405,7 +410,7 @@ def _looks_like_requests(
         stop = at + pieces[p].len
         answer = plausible_request(data, at, stop, facts.apis)
         q = p + 1
-        # A frame may be cut by a segment's end: the pieces that touch this one count as well.
+        # A frame may be cut by a segment's end. The pieces that touch this one count as well.
         while (
             (answer != NO or stop - at < SHORTEST_TOKEN)
             and stop - at < 2 * (MOST_JUDGED + 4)
@@ -479,7 +484,7 @@ def _is_telling(window: Window, facts: Facts, scratch: Any, active: Any, p: int)
     api = answered_api(data, at, stop, facts, scratch)
     if api == NO_API or api == ApiKey.API_VERSIONS:
         return bool(api == ApiKey.API_VERSIONS)
-    # Small numbers of another protocol fit much: a name has to be there, of a host, a topic or a group.
+    # Small numbers of another protocol fit much. A name has to be there, of a host, a topic or a group.
     letters = 0
     for k in range(at + 8, min(stop, at + 4 + size, at + 4 + MOST_JUDGED)):
         letters = letters + 1 if 32 < data[k] < 127 else 0
@@ -490,9 +495,9 @@ def _is_telling(window: Window, facts: Facts, scratch: Any, active: Any, p: int)
 
 @kernel
 def _is_foreign(window: Window, at: int, stop: int, other: Any, active: Any) -> bool:
-    """Whether a connection whose client begins with what stands at ``at``, no request, is not Kafka: it begins with
-    text, or the answer begins with no size. Else the request may have been damaged, or a token: a later one tells.
-    Zeros, which may stand for any bytes that were lost, are no size that tells."""
+    """Whether a connection is not Kafka whose client begins with what stands at ``at``, no request. It is not if it
+    begins with text, or if the answer begins with no size. Else the request may have been damaged, or a token: a later
+    one tells. Zeros, which may stand for any bytes that were lost, are no size that tells."""
     data, pieces = window.data, window.pieces
     text = stop - at >= 4
     for k in range(at, min(stop, at + 4)):
@@ -512,9 +517,9 @@ def _is_foreign(window: Window, at: int, stop: int, other: Any, active: Any) -> 
 
 @kernel
 def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: Any, over: bool) -> bool:
-    """Whether one direction of a connection, of which nothing else was captured, has responses: ``ENOUGH_ANSWERS`` one
-    after the other, with ids that go on, each as some layout says; or, if nothing more will come (``over``), one that
-    tells by itself."""
+    """Whether one direction of a connection has responses, where nothing of the other was captured. It takes
+    ``ENOUGH_ANSWERS`` in a row, with ids that go on, each as some layout says. If nothing more will come (``over``),
+    one response that decides by itself is enough."""
     data, pieces = window.data, window.pieces
     for p in range(active.look, min(active.seen, active.look + MOST_BEGINNINGS)):
         at = int64(pieces[p].off)
@@ -557,7 +562,7 @@ def _requesting_side(
     over: bool,
     late: bool,
 ) -> int:
-    """Which side sends requests, by what is there with packet ``now``; -1 if that cannot be told. Both directions are
+    """Which side sends requests, by what is there with packet ``now``; -1 if that cannot be known. Both directions are
     rows ``a`` and ``b``, the same where there is one. ``over``: nothing more will come. ``late``: answers are not
     waited for any longer."""
     looks_a, looks_b = int64(NO), int64(NO)
@@ -605,7 +610,7 @@ def _requesting_side(
 
 @kernel
 def is_not_readable(window: Window, conn: Any, stream: Any, side: int, piece: int, stop: int, now: int) -> bool:
-    """Whether TLS begins with this piece of a connection whose role is known; notes it where a GSSAPI token does.
+    """Whether TLS begins with this piece of a connection whose role is known. Notes it where a GSSAPI token does.
 
     What is there of it ends at ``stop`` in the data.
     """
@@ -624,7 +629,7 @@ def is_not_readable(window: Window, conn: Any, stream: Any, side: int, piece: in
 
 @kernel
 def _show(pieces: Array, active: Any, now: int) -> None:
-    """Lets those pieces of a direction be seen that were in order with packet ``now``."""
+    """Shows those pieces of a direction that were in order with packet ``now``."""
     seen = active.seen
     while seen < active.end and pieces[seen].order <= now:
         seen += 1
@@ -675,7 +680,7 @@ def _let_some_go(pieces: Array, active: Any) -> None:
 
 @kernel
 def let_go(window: Window, streams: Array, conn: Any, a: int, end: int) -> None:
-    """Lets go what was too much to be held until the role of a connection was known, if it is known now."""
+    """Drops what was too much to be held until the role of a connection was known, if it is known now."""
     pieces = window.pieces
     until = conn.settled_order if conn.role != Role.UNKNOWN else int64(NEVER)
     for x in range(a, end):
@@ -713,11 +718,11 @@ def _next_packet(window: Window, conn: Any, a: int, b: int, now: int) -> int:
 
 @kernel
 def settle(window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any, a: int, end: int) -> None:
-    """Sets the role of a connection, whose active streams are rows ``a`` to ``end`` - 1, if what is there tells it, and
-    with which packet it did.
+    """Sets the role of a connection if what is there decides it, and the packet that did. Its active streams are rows
+    ``a`` to ``end`` - 1.
 
-    Set nothing but the role. In a later window a known broker may give the role instead, and both ways must leave the
-    same state. A first token of Kerberos is therefore found again when it is read (``is_kerberos``).
+    Set nothing but the role. In a later window a known broker may give the role instead. Both ways must leave the same
+    state. A first token of Kerberos is therefore found again when it is read (``is_kerberos``).
     """
     if conn.role != Role.UNKNOWN:
         return

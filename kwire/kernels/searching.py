@@ -2,9 +2,10 @@
 
 Rules kept here:
 
-- A request is taken where what follows goes on with it: ids and client ids of later requests (``_others_follow``).
+- A request is taken where what follows goes on with it. That is ids and client ids of later requests
+  (``_others_follow``).
 - Responses are looked for by the requests that wait for one.
-- Where responses are searched after a hole, they wait until the requests have no hole: what they may answer is not
+- Where responses are searched after a hole, they wait until the requests have no hole. What they may answer is not
   known before.
 - Each decision is made with the bytes that were seen so far (``Direction.seen``).
 """
@@ -50,16 +51,16 @@ __all__ = ["LARGEST_ID", "MOST_AWAITED", "MOST_FOLLOWED", "SHORTEST_REQUEST", "r
 Array = Any
 
 LARGEST_ID: Final = 0x7FFFFFFF
-"""Behind it, ids begin again."""
+"""After it, ids begin again."""
 
 SHORTEST_REQUEST: Final = 14
 """Bytes of a request, its size included: so many more, and another id may have been there."""
 
 MOST_FOLLOWED: Final = 8
-"""Frames, one behind the other, that tell without a segment that begins with one."""
+"""Frames, one after the other, that tell without a segment that begins with one."""
 
 MOST_AWAITED: Final = 256 << 10
-"""Bytes behind the beginning of a frame up to which another one is waited for that tells it."""
+"""Bytes after the beginning of a frame up to which another one is waited for that shows it."""
 
 
 @kernel
@@ -71,8 +72,8 @@ def _is_unnamed(data: Array, at: int) -> bool:
 
 @kernel
 def _goes_on(data: Array, at: int, following: int) -> bool:
-    """Whether the request at ``following`` is of the client that sent the one at ``at``, and later: frames that are the
-    values of records may stand side by side too, but are those of many. Both are there up to the end of that."""
+    """Whether the request at ``following`` is of the client that sent the one at ``at``, and later. Frames that are the
+    values of records may stand side by side too. They come from many clients. Both are there up to the end of that."""
     if _is_unnamed(data, at) or _is_unnamed(data, following):
         return False
     length = i16(data, at + 12)
@@ -85,7 +86,7 @@ def _goes_on(data: Array, at: int, following: int) -> bool:
 
 @kernel
 def _is_later(window: Window, capture: Capture, reader: Any, at: int) -> bool:
-    """Whether the request at ``at`` has an id that may come behind the latest: clients count, and what is skipped holds
+    """Whether the request at ``at`` has an id that may come after the latest. Clients count, and what is skipped holds
     so many requests at most. Values of records may be frames of the same client, but have ids of any time."""
     latest = capture.connections[reader.slot].latest_id
     skipped = max(int64(0), capture.streams[reader.stream].skipped) + at - reader.shift - reader.pos
@@ -106,12 +107,12 @@ def _others_follow(
     touching: bool,
     later: bool,
 ) -> int:
-    """Whether the request at ``at``, in ``piece``, is followed by others of its client, one behind the other, up to
-    where a segment begins with one: YES, NO or NEED_MORE. ``touching``, ``later``: it stands at the beginning of a
-    segment, its id comes behind the latest. Where both are, nothing need follow. At the end of all, ids without a gap
-    will do. What is far away is not waited for: only what holds records is as large as that.
+    """Whether the request at ``at``, in ``piece``, is followed by others of its client, one after the other. They go on
+    to where a segment begins with one. Returns YES, NO or NEED_MORE. ``touching``, ``later``: it stands at the
+    beginning of a segment, its id comes after the latest. Where both are, nothing need follow. At the end of all, ids
+    without a gap will do. What is far away is not waited for: only what holds records is as large as that.
 
-    A value of a record may be several requests. Mostly the rest of the record follows, but a message set ends with a
+    A value of a record may be several requests. Mostly the rest of the record follows. But a message set ends with a
     value, and so may a segment.
     """
     data, pieces = window.data, window.pieces
@@ -156,9 +157,9 @@ def _request_here(
 ) -> int:
     """Whether what stands at ``at``, a plausible header where the boundary is not known, is a request.
 
-    Its body has to fit, its client_id is that of the connection where one is known, and its id comes behind the latest:
-    values of records may be frames themselves. What follows has to be a request too. In the middle of a segment others
-    have to follow up to the beginning of another; at the beginning of a segment the id may be any if they do.
+    Its body has to fit. Its client_id is that of the connection where one is known. Its id comes after the latest.
+    Values of records may be frames themselves. What follows has to be a request too. In the middle of a segment, others
+    have to follow up to the beginning of another segment. At the beginning of a segment, the id may be any if they do.
     ``piece`` has its first byte.
     """
     data = window.data
@@ -195,11 +196,11 @@ def _request_here(
 
 @kernel
 def _end_of_chain(window: Window, facts: Facts, at: int, stop: int) -> int:
-    """Where the chain ends that begins with the request at ``at`` (side by side with it stand ``MOST_FOLLOWED`` others
-    or more, of the same client, with ids that go on) if what follows says that it is none: no request, or one of this
-    client with an id that does not go on. Else -1.
+    """Where the chain ends that begins with the request at ``at``, if what follows says that it is none. A chain is
+    ``MOST_FOLLOWED`` others or more, side by side with it, of the same client, with ids that go on. It is none if no
+    request follows, or one of this client with an id that does not go on. Else -1.
 
-    A value of a record may be such a chain, and a border of a segment one of its borders. But the rest of the frame
+    A value of a record may be such a chain. A border of a segment may be one of its borders. But the rest of the frame
     follows, or what the client does send. Of fewer it costs less to believe them than not to, if bytes are damaged.
     """
     data = window.data
@@ -223,7 +224,7 @@ def _end_of_chain(window: Window, facts: Facts, at: int, stop: int) -> int:
         length < 0 or same_bytes(data, at + 14, data, following + 14, length)
     )
     if answer == YES:
-        # Behind the largest id they begin again; those of SASL are larger than all others.
+        # After the largest id they begin again; those of SASL are larger than all others.
         further = i32(data, following + 8) - i32(data, at + 8)
         return following if same and further <= 0 and further & LARGEST_ID > NEAR else int64(-1)
     # An API or a version that is not known has a client_id too.
@@ -234,7 +235,7 @@ def _end_of_chain(window: Window, facts: Facts, at: int, stop: int) -> int:
 def _answers_follow(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, at: int, stop: int, piece: int
 ) -> int:
-    """``_others_follow`` for the response at ``at``, in the middle of a segment: those that follow answer requests
+    """``_others_follow`` for the response at ``at``, in the middle of a segment. Those that follow answer requests
     too."""
     data, pieces = window.data, window.pieces
     conn = capture.connections[reader.slot]
@@ -273,7 +274,7 @@ def _answers_follow(
 
 @kernel
 def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any) -> int:
-    """Moves on to the next position at which a frame can begin: YES, NEED_MORE, or NO at the end of the run."""
+    """Moves on to the next position at which a frame can begin. Returns YES, NEED_MORE, or NO at the end of the run."""
     data, pieces = window.data, window.pieces
     conn = capture.connections[reader.slot]
     room = capture.room[0]
@@ -283,7 +284,7 @@ def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, re
     answer = NO
     while pos < reader.run_end:
         at = pos + reader.shift
-        # The first byte of a size of at most LARGEST_FRAME: text, and most other data, is passed over here.
+        # The first byte of a size of at most LARGEST_FRAME. Text, and most other data, is skipped here.
         if data[at] <= LARGEST_FRAME >> 24:
             while pieces[piece].pos + pieces[piece].len <= pos:
                 piece += 1
@@ -335,8 +336,8 @@ def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, re
 def resynchronise(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, reader: Any, asked: Any
 ) -> int:
-    """Looks for the next frame where it is not known where one begins: READ if there is one, WAITS, or BLOCKED as long
-    as requests may still come that tell responses."""
+    """Looks for the next frame where it is not known where one begins. Returns READ if there is one, WAITS, or BLOCKED
+    as long as requests may still come that identify responses."""
     stream = capture.streams[reader.stream]
     if reader.response == 1 and reader.over == 0 and has_hole(window, asked):
         reader.wake = NEVER

@@ -22,19 +22,20 @@ Array = Any
 Row = Any
 
 LARGEST: Final = 256 << 20
-"""An entry that claims more bytes is damage: brokers refuse batches above ``message.max.bytes``, 1 MiB by default."""
+"""An entry that claims more bytes is damage. Brokers refuse batches above ``message.max.bytes``, 1 MiB by default."""
 
 EFFORT: Final = 32 << 20
 """Bytes that ``resync`` may checksum in vain before it has looked at any position."""
 _EFFORT_PER_POSITION: Final = 256
-"""Bytes more for each position that it looks at: work is in proportion to the input, whatever looks like an entry."""
+"""Bytes more for each position that it looks at. Work is in proportion to the input, whatever looks like an entry."""
 _ALWAYS: Final = 1024
-"""An entry of so many bytes or fewer is tried in any case: many that are larger cannot be in its way."""
+"""An entry of so many bytes or fewer is tried in any case. Many that are larger cannot be in its way."""
 
 
 @kernel
 def framed(data: Array, pos: int) -> tuple[int, int]:
-    """Walks entries from ``pos``: where it stopped, and 1 if a length there cannot be one, 0 if the entry goes on."""
+    """Walks entries from ``pos``. Returns where it stopped, and 1 if a length there cannot be one, 0 if the entry goes
+    on."""
     while data.shape[0] - pos >= LOG_OVERHEAD:
         size = i32(data, pos + 8)
         if size < LEAST_MESSAGE or size > LARGEST:
@@ -55,14 +56,14 @@ def _right(data: Array, pos: int, end: int, magic: int) -> Any:
 
 @kernel
 def resync(data: Array, start: int, effort: int) -> tuple[int, int, int]:
-    """The first position from ``start`` at which a whole entry stands whose checksum is right; -1 if there is none.
+    """The first position from ``start`` at which a whole entry stands whose checksum is right. -1 if there is none.
 
-    The second number is where a search in this data with more behind it should begin: everything before it is no
+    The second number is where a search in this data, with more after it, should begin. Everything before it is no
     entry, or one that would be longer than half of what is here.
 
-    ``effort`` is how many bytes may be checksummed in vain (of a file: ``EFFORT`` at first), the third number what the
-    next search may. What looks like an entry and is more than that is passed over, and the search goes on behind it: a
-    batch that was passed over so is lost, those after it are not.
+    ``effort`` is how many bytes may be checksummed in vain (of a file: ``EFFORT`` at first). The third number is what
+    the next search may. What looks like an entry and is more than that is skipped, and the search goes on after it. A
+    batch that was skipped so is lost; those after it are not.
     """
     length = int64(data.shape[0])
     effort = int64(effort)

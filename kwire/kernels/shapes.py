@@ -1,18 +1,19 @@
 """What the bodies of a kind have in common, so that its program need not be run over each of them.
 
-Bodies of one API and version mostly differ in values alone: the program goes the same way through all of them. A shape
-is that way, learnt of a body that was read to its end: stretches of bytes, of which some decide (counts, nulls, tagged
-fields, error codes) and have to be the same again, and behind each stretch a string or bytes of any length. To compare
-a body with it takes a few steps where the program has dozens of instructions, each of which waits for the one before.
+Bodies of one API and version mostly differ in values alone. The program goes the same way through all of them. A shape
+is that way, learnt from a body that was read to its end. It consists of stretches of bytes. Some bytes decide (counts,
+nulls, tagged fields, error codes) and have to be the same again. After each stretch comes a string or bytes of any
+length. To compare a body with it takes a few steps. The program has dozens of instructions, each of which waits for the
+one before.
 
 Rules kept here:
 
 - A shape says what the program would say, or nothing. What it says is: the body is what its layout says, ends where the
   frame does, and has no error. All else is found out by the program.
-- A body that is like a shape has room for all of it, within its frame: so its program would find each length and count
+- A body that is like a shape has room for all of it, within its frame. So its program would find each length and count
   possible, and read it to its end.
-- Learning costs as much as some programs that are run. What a kind may spend on it is earned by bodies that are alike,
-  so where they are not it is given up (``Kind.credit``).
+- Learning costs as much as some programs that are run. What a kind may spend on it is earned by bodies that are alike.
+  Where they are not, it is given up (``Kind.credit``).
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Stretch(Row):
     blocks: int
     """How many blocks have bytes that decide."""
     width: int
-    """Of the length behind it, as in a program; 0 for the end of the body."""
+    """Of the length after it, as in a program; 0 for the end of the body."""
 
 
 KIND: Final = table_type(Kind)
@@ -107,7 +108,7 @@ def memory_for(starts: Array) -> Memory:
 
 @inlined
 def place_of(memory: Any, kind: int, version: int) -> int:
-    """Where what is remembered of a kind stands; NOWHERE if it is no use, or there is no room for more."""
+    """Where what is remembered of a kind stands. NOWHERE if it is no use, or there is no room for more."""
     place: int = memory.places[kind, version]
     if place < 0:
         place = memory.used[0]
@@ -122,8 +123,8 @@ def place_of(memory: Any, kind: int, version: int) -> int:
 
 @inlined
 def is_like(buf: Array, begin: int, end: int, memory: Any, place: int) -> bool:
-    """Whether the program of the kind at ``place`` would read ``buf[begin:end]`` to its end and find no error, as far
-    as shapes tell."""
+    """Whether the program of the kind at ``place`` would read ``buf[begin:end]`` to its end and find no error. Shapes
+    decide, as far as they can."""
     # Whole blocks are read, of which the last begins before ``end``.
     if end + _BLOCK > buf.shape[0]:
         return False
@@ -157,7 +158,7 @@ def _has_shape(buf: Array, pos: int, end: int, memory: Any, shape: int) -> bool:
         length, pos, trouble = length_there(buf, pos, end, stretch.width)
         if trouble != Trouble.NONE or length < 0:
             return False
-        pos += length  # behind the end, perhaps: then there is no room for the stretch that follows
+        pos += length  # after the end, perhaps: then there is no room for the stretch that follows
     return False
 
 
@@ -176,7 +177,7 @@ def missed(buf: Array, begin: int, end: int, code: Array, pc: int, whole: bool, 
 
 @kernel
 def _learn(buf: Array, pos: int, end: int, code: Array, pc: int, memory: Any, shape: int) -> int:
-    """Makes a shape of a body that can be read to its end: how many stretches it has, 0 if it cannot be one."""
+    """Makes a shape of a body that can be read to its end. Returns how many stretches it has, 0 if it cannot be one."""
     left = memory.scratch
     depth = int64(0)
     first_word = shape * _MOST_BLOCKS * _WORDS

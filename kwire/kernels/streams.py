@@ -1,36 +1,38 @@
 """TCP segments to streams: put in order, duplicates dropped, holes waited for or given up.
 
-Strategy: segments of all connections come as one table. They are brought together by stream (a counting sort, which
-keeps their order), and each stream is walked once, packet by packet: what it has is skipped, what follows is copied
-behind what is there, what is further on waits in a heap. The walk puts bytes in order; what of them is consumed is the
-framing's business. Afterwards ``keep`` collects what was not consumed (the beginning of a frame), and what still waits
-behind a hole. Both come back in front of the next window's segments: the first as the pieces that they are, the others
-to wait on. One mechanism serves all that spans windows.
+Strategy: segments of all connections come as one table. A counting sort brings them together by stream and keeps their
+order. Each stream is walked once, packet by packet. What it already has is skipped, and what follows is appended. What
+is further on waits in a heap. The walk puts bytes in order; what of them is consumed is the framing's business.
+Afterwards ``keep`` collects what was not consumed (the beginning of a frame), and what still waits after a hole. Both
+come back before the next window's segments. The first come back as the pieces that they are; the others wait on. One
+mechanism serves all that spans windows.
 
 Whatever is decided here is decided with a packet, by what was captured up to it. So pieces, their times and orders are
 the same in any window. A hole is given up, and becomes a gap, with the first packet at which
 
 - the connection is over, or the capture;
-- the receiver had acknowledged what stands behind it, and the clock shows ``ACKED_WAIT`` more than with the first
-  segment behind it: the receiver got the bytes, the capture did not;
-- the clock shows ``LONGEST_WAIT`` more than with the first segment behind it;
-- more than ``MOST_WAITING`` bytes wait behind it, or less where all streams together wait for too much: this bounds
+- the receiver had acknowledged what comes after it, and the clock shows ``ACKED_WAIT`` more than at the first segment
+  after it. Then the receiver got the bytes and the capture did not;
+- the clock shows ``LONGEST_WAIT`` more than with the first segment after it;
+- more than ``MOST_WAITING`` bytes wait after it, or less where all streams together wait for too much. This bounds
   memory, and how much is looked at again in each window. A segment counts as no less than its row has (``LEAST``).
 
 The first packets of a stream whose SYN was not captured may be in the wrong order. It begins with the first of them
-that nothing can be missing before, since that is acknowledged; and else, with what there is then, ``ACKED_WAIT`` after
-the first packet where nothing says what is acknowledged, ``LONGEST_WAIT`` where less is, or when ``MOST_BEFORE`` bytes
-are there. What stands before its beginning and comes later is not put in order, but told (``Stream.earlier``).
+before which nothing can be missing, since that is acknowledged. Otherwise it begins with what there is: after
+``ACKED_WAIT`` from the first packet where nothing says what is acknowledged. Where less is acknowledged, it waits
+``LONGEST_WAIT``. In any case it begins when ``MOST_BEFORE`` bytes are there. What stands before its beginning and comes
+later is not put in order, but reported (``Stream.earlier``).
 
 What the snapshot length cut off is not waited for: it is a piece without bytes.
 
-A segment that may be damaged (``Segment.doubt``) does not fill a hole: it waits for another copy as long as if it stood
-behind one, and where none comes its bytes are taken after all.
+A segment that may be damaged (``Segment.doubt``) does not fill a hole. It waits for another copy as long as if it stood
+after a hole. Where no copy comes, its bytes are taken after all.
 
-The time of a piece is when the capture had it and all that is before it: a receiver sees no byte before those in front.
+The time of a piece is when the capture had it and all that is before it. A receiver sees no byte before the earlier
+ones.
 
-Where segments overlap, the bytes are those of the segment that was captured first, of those that are not in doubt:
-what the receiver had first. A receiver may decide otherwise where copies differ; a capture cannot know.
+Where segments overlap, the bytes of the segment that was captured first count, of those that are not in doubt. These
+are what the receiver had first. A receiver may decide otherwise where copies differ; a capture cannot know.
 """
 
 from __future__ import annotations
@@ -63,14 +65,14 @@ ACKED_WAIT: Final = 200_000_000
 LONGEST_WAIT: Final = 10_000_000_000
 """Nanoseconds of capture time: several retransmission timeouts."""
 MOST_WAITING: Final = 4 << 20
-"""Bytes behind a hole of one stream: more than a usual receive window."""
+"""Bytes after a hole of one stream: more than a usual receive window."""
 MOST_BEFORE: Final = 64 << 10
 """Bytes that wait for the beginning of a stream that begins in the middle."""
 LINGERS: Final = 4096
-"""Packets after the end of a connection of unknown kind for which its bytes are kept: another one may show that it
-was to a broker. A broker that is known later says nothing of it, or the size of windows would decide."""
+"""How many packets the bytes of a connection of unknown kind are kept for after its end. Another connection may show
+that it was to a broker. A broker that is known later says nothing of it, or the size of windows would decide."""
 LEAST: Final = SEGMENT.itemsize
-"""Bytes that a segment behind a hole counts for at least: many may have a byte, or none that the capture has."""
+"""Bytes that a segment after a hole counts for at least. Many may have one byte, or none that the capture has."""
 
 BY_POSITION: Final = int64(0)
 BY_CAPTURE: Final = int64(1)
@@ -94,9 +96,9 @@ class Joining(Row):
     base: int
     """Where its parts of the heaps begin."""
     n_early: int
-    """Segments that wait behind a hole, on a heap by position."""
+    """Segments that wait after a hole, on a heap by position."""
     n_ready: int
-    """Segments that begin at the cursor or before and go on behind it, on a heap by when they were captured. Between
+    """Segments that begin at the cursor or before and go on after it, on a heap by when they were captured. Between
     packets, those that are in doubt."""
     trusted: int
     """Up to which position the bytes of those are taken."""
@@ -165,7 +167,7 @@ def _by_stream(segments: Array, connections: Array, fill: Array, order: Array) -
 def first_from(clock: Array, first_order: int, time: int) -> int:
     """The number of the first packet of a window with which the clock showed ``time``; ``AT_THE_END`` if none.
 
-    ``clock`` is, for each packet of the window, the latest time that was seen up to it; ``first_order`` is the number
+    ``clock`` is, for each packet of the window, the latest time that was seen up to it. ``first_order`` is the number
     of the first of them.
     """
     low = int64(0)
@@ -193,7 +195,7 @@ def _weight(segment: Any) -> int:
 def _comes_first(segments: Array, one: int, other: int, by: int) -> bool:
     """Whether segment ``one`` stands above ``other`` on a heap by position, or by when they were captured.
 
-    What is in doubt comes behind what is not, and what the capture does not have behind all that it has.
+    What is in doubt comes after what is not, and what the capture does not have after all that it has.
     """
     a = segments[one]
     b = segments[other]
@@ -277,7 +279,7 @@ def _give(buf: Array, segments: Array, which: int, end: int, order: int, data: A
 
 @kernel
 def _make_ready(segments: Array, early: Array, ready: Array, limit: int, now: Any) -> None:
-    """Takes the first segment off the heap ``early``, onto that of those that are ready if it goes on behind
+    """Takes the first segment off the heap ``early``, onto that of those that are ready if it goes on after
     ``limit``. There one still counts for what waits as long as it is in doubt."""
     which = early[now.base]
     segment = segments[which]
@@ -367,8 +369,8 @@ def _give_up(
     pieces: Array,
     now: Any,
 ) -> None:
-    """Gives up holes, and other copies of what is in doubt, that are no longer waited for with a packet before
-    ``before``."""
+    """Gives up holes that are no longer waited for with a packet before ``before``. The same for other copies of what
+    is in doubt."""
     while now.n_early > 0 or now.n_ready > 0:
         doubted = now.n_ready > 0
         first = segments[ready[now.base] if doubted else early[now.base]]
@@ -504,9 +506,9 @@ def _join(
     pieces: Array,
     now: Any,
 ) -> None:
-    """Joins the segments of one stream behind ``data[:now.at]`` and ``pieces[:now.n_pieces]``.
+    """Joins the segments of one stream after ``data[:now.at]`` and ``pieces[:now.n_pieces]``.
 
-    ``most``: bytes that may wait behind a hole. The heaps ``early`` and ``ready`` are as long as ``order``.
+    ``most``: bytes that may wait after a hole. The heaps ``early`` and ``ready`` are as long as ``order``.
     """
     now.cursor = stream.placed if stream.placed >= 0 else stream.next
     now.latest = stream.latest
@@ -657,9 +659,9 @@ def place(
     """Orders segments and joins their bytes: (data, pieces, active, order).
 
     The first ``n_held`` segments are what ``keep`` gave for the window before. ``clock`` and ``first_order`` are as for
-    ``first_from``, ``ration`` is how many bytes of a stream may wait behind a hole (if less than ``MOST_WAITING``),
-    ``final`` that no packet will follow. ``room`` gives an array of so many bytes. ``order`` holds the numbers of the
-    segments by stream. ``data`` ends with ``SLACK`` bytes that mean nothing.
+    ``first_from``. ``ration`` is how many bytes of a stream may wait after a hole (if less than ``MOST_WAITING``).
+    ``final`` says that no packet will follow. ``room`` gives an array of so many bytes. ``order`` holds the numbers of
+    the segments by stream. ``data`` ends with ``SLACK`` bytes that mean nothing.
     """
     begins = np.zeros(n_streams + 1, np.int64)
     n_segments, n_bytes, n_active = engine(_count)(segments, connections, begins)
@@ -680,8 +682,8 @@ def place(
 
 @kernel
 def _keep_row(kept: Array, source: Array, n: int, n_bytes: int, stream: int, one: Any, there: int, doubt: int) -> int:
-    """Writes row ``n`` of ``kept``, like a piece or segment whose bytes, if there are any, are at ``there``; they are
-    to stand behind ``n_bytes`` others. Returns how many bytes there are then."""
+    """Writes row ``n`` of ``kept``, like a piece or segment whose bytes, if there are any, are at ``there``. They are
+    to stand after ``n_bytes`` others. Returns how many bytes there are then."""
     rest = kept[n]
     rest.stream = stream
     rest.pos = one.pos
@@ -709,8 +711,8 @@ def _choose(
     source: Array,
     waits: Array,
 ) -> tuple[int, int]:
-    """Fills ``kept``, ``source`` and ``waits``, which says whether a row is a segment, not a piece: how many rows, and
-    how many bytes they stand for. ``behind``: the number of the next packet."""
+    """Fills ``kept``, ``source`` and ``waits``: how many rows, and how many bytes they stand for. ``waits`` says
+    whether a row is a segment, not a piece. ``behind``: the number of the next packet."""
     n = int64(0)
     n_bytes = int64(0)
     for a in range(active.shape[0]):
@@ -767,13 +769,13 @@ def keep(
     spare: Array | None = None,
     behind: int = AT_THE_END,
 ) -> tuple[Array, Array]:
-    """What the streams have not consumed, and what waits behind holes, for the next window: (bytes, segments that point
+    """What the streams have not consumed, and what waits after holes, for the next window: (bytes, segments that point
     into them).
 
     Pieces are given back whole, from their first byte on: framing may believe a frame because a segment begins with it.
-    Nothing is kept of connections that are of no interest or over, but for those of unknown kind that ended up to
-    ``LINGERS`` packets before number ``behind``, the next one. ``spare`` are bytes that this gave before, which
-    nobody needs any more.
+    Nothing is kept of connections that are of no interest or over. Those of unknown kind are an exception, if they
+    ended up to ``LINGERS`` packets before number ``behind``, the next one. ``spare`` are bytes that this gave before,
+    which nobody needs any more.
     """
     room = len(order) + len(pieces)
     kept = np.empty(room, SEGMENT)

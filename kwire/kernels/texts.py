@@ -3,7 +3,7 @@
 Rules kept here:
 
 - What is written goes into a buffer ``out`` at ``n``, and where it ends is returned. The caller has made room: as much
-  as stands beside each kernel, and ``ROOM`` bytes behind it, since copies overrun.
+  as stands beside each kernel, and ``ROOM`` bytes after it, since copies overrun.
 - Bytes that are not UTF-8 become U+FFFD, as ``bytes.decode("utf-8", "replace")`` does it.
 - ``safe`` text can be obeyed by no terminal and ends no line: what ``is_obeyed`` says is escaped as ``\\u0085``.
 """
@@ -35,7 +35,7 @@ __all__ = [
 Array = Any
 
 ROOM: Final = 256
-"""Bytes behind what is written: more than any number or name is long, and than copies overrun."""
+"""Bytes after what is written: more than any number or name is long, and than copies overrun."""
 _STEP: Final = 32
 """``copy_wide`` reads and writes so many bytes more."""
 
@@ -111,7 +111,7 @@ def put(buf: Array, at: int, out: Array, n: int, size: int) -> int:
 
 @kernel
 def plain(buf: Array, pos: int, end: int) -> int:
-    """The position of the first byte from ``pos`` on that stands otherwise in JSON, or is not printable ASCII; else
+    """The position of the first byte from ``pos`` on that JSON writes otherwise, or that is not printable ASCII. Else
     ``end``."""
     while pos + 8 <= end:
         # Inside of the buffer, since ``end`` is.

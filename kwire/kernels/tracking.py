@@ -1,23 +1,24 @@
-"""TCP segments out of packets: which connection each belongs to, and at which position of its stream it stands.
+"""TCP segments out of packets: the connection of each, and its position in the stream.
 
-Strategy: ``tcp_segments`` reads the headers of each packet (``layers.innermost``), looks its connection up in an
-open-addressing table that lives as long as the capture (addresses and ports are what others chose: they are hashed with
-a key, ``kwire.kernels.hashing``), and writes a row for each segment that matters. Nothing is
-copied: a row says where the bytes stand in the window.
+Strategy: ``tcp_segments`` reads the headers of each packet (``layers.innermost``). It looks up the connection in an
+open-addressing table that lives as long as the capture. It writes a row for each segment that matters. Others choose
+the addresses and ports, so they are hashed with a key (``kwire.kernels.hashing``). Nothing is copied: a row says where
+the bytes stand in the window.
 
 Rules kept here:
 
-- What the capture cut off of a segment (snaplen) becomes a second row without bytes: a hole that nothing but a
-  retransmission will fill, so that later stages need not wait for it.
-- Sequence numbers become 64-bit positions as soon as they are read, each relative to the last one of its stream, so
-  that wrap-around (RFC 9293, section 3.4) exists in this file only. Positions start above 2**33, which leaves room
-  for segments that arrive before the one that was seen first.
-- A segment whose checksum is wrong is a hint that there will be another copy: ``streams`` waits for that. So its row
-  says it, where checksums mean something. They do not where network cards compute them (then they are 0, or those of
-  the addresses alone, as far as was captured), nor where none of a connection, or few of a direction, are right.
-- While a stream has a hole, its acknowledgements are rows of the table of segments: when a hole is given up depends on
-  which packet said what, not on what had been said at the end of a window.
-- Connections are found and numbered alike whatever a later stage decides about them, and when: so their numbers do not
+- What the capture cut off of a segment (snaplen) becomes a second row without bytes. This row is a hole that only a
+  retransmission can fill, so later stages need not wait for it.
+- Sequence numbers become 64-bit positions as soon as they are read. Each is relative to the last one of its stream. So
+  wrap-around (RFC 9293, section 3.4) exists in this file only. Positions start above 2**33, which leaves room for
+  segments that arrive before the one that was seen first.
+- A segment whose checksum is wrong is a hint that there will be another copy. ``streams`` waits for that. So its row
+  says it, where checksums mean something. Checksums do not count where network cards compute them. Then they are 0, or
+  those of the addresses alone, as far as was captured. They do not count either where none of a connection, or few of a
+  direction, are right.
+- While a stream has a hole, its acknowledgements are rows of the table of segments. When a hole is given up depends on
+  which packet said what. It does not depend on what had been said at the end of a window.
+- Connections are found and numbered alike, whatever a later stage decides about them, and when. So their numbers do not
   depend on where a window ends. Streams of connections that are not Kafka are followed, only their segments are
   dropped.
 """
@@ -44,19 +45,21 @@ Array = Any
 FIRST_POSITION: Final = 1 << 33
 
 FARTHEST_AHEAD: Final = 1 << 30
-"""Bytes of one stream that a capture may miss in one go; behind more, it is another connection on the same ports."""
+"""Bytes of one stream that a capture may miss in one go. After a larger jump, it is another connection on the same
+ports."""
 FARTHEST_BEHIND: Final = 1 << 26
 """Bytes that a retransmission may be behind: no receive window is larger than some tens of megabytes."""
 WINDOW_BEHIND: Final = 1 << 16
 """Bytes that an RST may be behind its stream."""
 MOST_WINDOW: Final = 1 << 24
-"""Bytes that an RST may be ahead of it, and that both directions may jump: behind more in both, it is another one."""
+"""Bytes that an RST may be ahead of its stream, and that both directions may jump. If both jump further, it is another
+connection."""
 LATE: Final = 10_000_000_000
-"""Nanoseconds of capture time by which bytes may be captured behind an RST that was sent after them: several
+"""Nanoseconds of capture time by which bytes may be captured after an RST that was sent after them. This is several
 retransmission timeouts. Another connection on the same ports that begins in that time has a SYN, or other positions."""
 LATEST_COPY: Final = 120_000_000_000
-"""Nanoseconds of capture time by which a copy of a packet may be captured behind the latest one of its direction: the
-longest life of a segment (RFC 9293, section 3.4.2)."""
+"""Nanoseconds of capture time by which a copy of a packet may be captured after the latest one of its direction. This
+is the longest life of a segment (RFC 9293, section 3.4.2)."""
 MOST_EARLIER: Final = 4
 """Connections on the same ports, one before the other, that a late copy may belong to."""
 LATEST_SYN: Final = 1 << 24
@@ -67,11 +70,11 @@ ENOUGH_SUMS: Final = 2
 Of those that mean nothing one in 65,536 is right by chance, so one would not do."""
 MOST_SUMS: Final = 16
 WRONG_SUM: Final = 2
-"""What a wrong checksum takes from ``Stream.sums``, to which a right one adds 1: where more than a third are wrong,
+"""What a wrong checksum takes from ``Stream.sums``, to which a right one adds 1. Where more than a third are wrong,
 that says nothing about the bytes."""
 
 BEGINS: Final = int64(2)
-"""In ``Stream.holed``: what is acknowledged counts until all is that there is, since nobody knows where it begins."""
+"""In ``Stream.holed``: what is acknowledged counts until all of it is there. Nobody knows where it begins."""
 
 MOST_ROWS: Final = 4
 """Rows of the table of segments that a packet may need."""
@@ -102,15 +105,15 @@ class Known(NamedTuple):
     streams: Array
     """Table of STREAM, two rows for each."""
     lookup: Array
-    """Slots of connections by the hash of their addresses and ports, -1 for none; its size is a power of 2."""
+    """Slots of connections by the hash of their addresses and ports, -1 for none. Its size is a power of 2."""
     finder: Array
     """One row of FINDER."""
     n_connections: int
 
 
 class Fragment(NamedTuple):
-    """A fragment of an IP packet: where its header begins in the window, how many bytes the capture has from there, and
-    the tunnel that it is in (``layers.Header``)."""
+    """A fragment of an IP packet. It says where the header begins in the window, how many bytes the capture has from
+    there, and its tunnel (``layers.Header``)."""
 
     off: int
     captured: int
@@ -257,8 +260,8 @@ def _is_over(conn: Any, stream: Any, other: Any) -> bool:
 def _is_elsewhere(header: Any, stream: Any, other: Any) -> bool:
     """Whether a packet stands where none of its connection does, by its sequence number and what it acknowledges.
 
-    A stream has nothing behind its FIN. Of one without a FIN the capture may lack much, but then the other direction
-    hardly went on: a connection that jumps in both is another one, whose SYN was not captured.
+    A stream has nothing after its FIN. A connection without a FIN may lack much in the capture, but then its other
+    direction hardly went on. A connection that jumps in both directions is another one, whose SYN was not captured.
     """
     away = int64(0)
     acked = int64(0)
@@ -280,7 +283,7 @@ def _is_elsewhere(header: Any, stream: Any, other: Any) -> bool:
 
 @inlined
 def _is_in_front(stream: Any, away: int) -> bool:
-    """Whether what is ``away`` from the last position of a stream stands in front of its first byte."""
+    """Whether what is ``away`` from the last position of a stream stands before its first byte."""
     front: bool = stream.start >= 0 and stream.reference + away < stream.start - 1
     return front
 
@@ -303,10 +306,10 @@ def _may_be_copied(stream: Any, now: int, wait: int) -> bool:
 
 @inlined
 def _begins_another(header: Any, conn: Any, stream: Any, other: Any, time: int, now: int) -> bool:
-    """Whether a packet on the ports of a known connection belongs to a new one: the same ports again.
+    """Whether a packet on the ports of a known connection belongs to a new one. The ports are the same again.
 
-    ``stream`` is the direction of the packet, ``other`` the opposite one, ``time`` that of the packet, ``now`` what the
-    clock shows.
+    ``stream`` is the direction of the packet, ``other`` the opposite one. ``time`` is that of the packet, ``now`` what
+    the clock shows.
     """
     control = header.control
     if conn.closed == 1 and now > conn.closed_clock and header.length > 0 and not control & Flag.RST:
@@ -327,9 +330,9 @@ def _begins_another(header: Any, conn: Any, stream: Any, other: Any, time: int, 
     if start >= 0:
         return ((start - 1) & _SEQUENCE) != sequence
     if reference >= 0:
-        # The SYN of this stream was not seen, but data was: a SYN that arrived late stands just before it.
+        # The SYN of this stream was not seen, but data was. A SYN that arrived late stands just before it.
         return ahead <= _SEQUENCES - LATEST_SYN
-    # Only the other direction was seen so far. If that was its SYN, this is the answer of an old capture order; if it
+    # Only the other direction was seen so far. If that was its SYN, this is the answer of an old capture order. If it
     # was data, a new connection begins.
     return not control & Flag.ACK and bool(other.start < 0) and bool(other.reference >= 0)
 
@@ -354,8 +357,8 @@ def _may_follow(header: Any, stream: Any, other: Any) -> bool:
 
 @kernel
 def _earlier_one(header: Any, slot: int, now: int, connections: Array, streams: Array) -> tuple[int, int]:
-    """The connection, of those before one on the same ports, that a packet is a late copy from, and which of its ends
-    sent it: (slot, side); the slot is -1 if there is none."""
+    """The earlier connection on the same ports that a packet is a late copy from. Also which of its ends sent it.
+    Returns (slot, side); the slot is -1 if there is none."""
     earlier = connections[slot].before
     for _ in range(MOST_EARLIER):
         if earlier < 0:
@@ -485,7 +488,7 @@ def _clear(stream: Any) -> None:
 
 @kernel
 def _reset(conn: Any, now: int) -> None:
-    """Notes that an RST ended a connection. What was sent before it may be captured behind it for a while."""
+    """Notes that an RST ended a connection. What was sent before it may be captured after it for a while."""
     if conn.closed == 0:
         conn.closed = 1
         conn.closed_clock = now + LATE
@@ -493,7 +496,7 @@ def _reset(conn: Any, now: int) -> None:
 
 @kernel
 def _take_over(conn: Any, order: int) -> None:
-    """Notes that another connection is on the same ports from this packet on: nothing of this one will follow."""
+    """Notes that another connection is on the same ports from this packet on. Nothing of this one will follow."""
     conn.closed = 1
     conn.closed_order = min(conn.closed_order, order)
 
@@ -539,7 +542,7 @@ def _count_packet(header: Any, packet: Any, order: int, conn: Any, stream: Any, 
         and other.syn_time != ABSENT
         and other.syn_time >= stream.syn_time
     ):
-        # The third packet of a handshake: the end that opened the connection sends it (RFC 9293, section 3.5).
+        # The third packet of a handshake. The end that opened the connection sends it (RFC 9293, section 3.5).
         if stream.syn_time != NO_TIME and time != NO_TIME:
             conn.handshake = time - stream.syn_time
         else:
@@ -566,7 +569,7 @@ def _fill_holes(stream: Any, begin: int, end: int) -> int:
     """How many bytes from position ``begin`` on and before ``end`` were missing; they are not any more."""
     filled = int64(0)
     for _ in range(_HOLES):
-        # Each in turn is taken out of the front, and what is left of it put back behind the others.
+        # Each in turn is taken from the front. What is left of it is put back after the others.
         first = stream.hole_1
         last = stream.hole_1_end
         low = max(first, begin)
@@ -587,7 +590,7 @@ def _fill_holes(stream: Any, begin: int, end: int) -> int:
 
 @inlined
 def _count_bytes(header: Any, pos: int, stream: Any) -> None:
-    """Counts the bytes of a segment at position ``pos``: new and repeated ones, and what is missing in front of it."""
+    """Counts the bytes of a segment at position ``pos``: new and repeated ones, and what is missing before it."""
     reference = stream.reference
     length = header.length
     end = pos + length
@@ -649,7 +652,7 @@ def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
             stream.start = pos
             stream.start_order = order
             if reference < 0:
-                # Else there was data before it: what was made of that then does not depend on what came later.
+                # Else there was data before it. What was made of that then does not depend on what came later.
                 stream.next = pos
                 stream.reached = pos
                 stream.lowest = 0
@@ -658,14 +661,14 @@ def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
         _count_bytes(header, pos, stream)
     end = pos + header.length
     if end > reference and end >= 0 and (header.length > 0 or stream.end < 0):
-        # A FIN takes a number, at which packets without data stand behind it.
+        # A FIN takes a number, at which packets without data stand after it.
         stream.reference = end
     if control & Flag.FIN and not control & Flag.RST and stream.end < 0:
         stream.end_order = order
         stream.end = end
     far = other.reference
     if control & Flag.ACK:
-        # What this packet acknowledges of the other direction: the capture cannot fill a hole before it any more.
+        # What this packet acknowledges of the other direction. The capture cannot fill a hole before it any more.
         if far >= 0:
             other.acked = max(other.acked, _nearest(far, header.ack))
         elif not control & Flag.RST:
@@ -693,8 +696,8 @@ def _checksum(buf: Array, limit: int, header: Any) -> int:
     """What is to be said of the checksum of a packet (RFC 9293, section 3.1): right, bad, or nothing.
 
     What the network card is to compute stands there as 0, or as the sum of addresses, protocol and length alone (of
-    Windows without the length); so Linux writes it as well where it joined segments that were right. ``limit`` is where
-    the packet ends.
+    Windows without the length). Linux writes this value as well where it joined segments that were right. ``limit`` is
+    where the packet ends.
     """
     stated = u16(buf, header.begin + 16)
     end = header.off + header.length
@@ -859,8 +862,8 @@ def _on_path(
 
 @kernel
 def _shift(header: Any, base: int, acknowledged: int, sequence: int, stream: Any, other: Any) -> bool:
-    """Gives the header of a packet with the sequence number ``sequence`` the numbers that count for ``stream``, of
-    which other paths have some bytes. Returns whether they have some in front of it that they had not before."""
+    """Gives the header of a packet with the sequence number ``sequence`` the numbers that count for ``stream``. Other
+    paths have some bytes of this stream. Returns whether they have some before it that they had not before."""
     more = False
     if base >= 0 and stream.mapped < 0:
         stream.mapped = base
@@ -960,7 +963,7 @@ def _take(
             counts[int64(Count.PATH)] += 1
         _count_packet(header, packet, order, conn, streams[stream], streams[2 * slot + 1 - side])
         if base == JOINS:
-            # The path begins in the middle of a connection: what is read of it begins behind this packet.
+            # The path begins in the middle of a connection. What is read of it begins after this packet.
             header.control &= ~int64(Flag.SYN)
             header.seq = (header.seq + 1) & _SEQUENCE
         if control & Flag.RST and not _ends_here(header, streams[stream]):
@@ -994,7 +997,7 @@ def _take(
                 doubt = int64(1)
                 counts[int64(Count.WRONG)] += 1
             if reached < 0:
-                # The stream begins in the middle. Nothing is before what was acknowledged, or stands behind what was
+                # The stream begins in the middle. Nothing is before what was acknowledged, or stands after what was
                 # sent without a byte.
                 known = max(own.acked, pos) if pos == reference else own.acked
                 if doubt == 1 or known < pos:
@@ -1012,7 +1015,7 @@ def _take(
 
 @kernel
 def clock_of(packets: Array, now: int, clock: Array) -> None:
-    """Fills ``clock`` with the latest time that was seen up to each packet; before them it was ``now``."""
+    """Fills ``clock`` with the latest time that was seen up to each packet. Before them it was ``now``."""
     latest = now
     for k in range(packets.shape[0]):
         latest = max(latest, packets[k].time)
@@ -1051,14 +1054,14 @@ def tcp_segments(
     slots: Array,
     engine: Engine,
 ) -> tuple[Array, Known, int, Fragment | None]:
-    """The TCP segments of the packets, behind ``segments[:n_segments]``; connections are looked up or added.
+    """The TCP segments of the packets, after ``segments[:n_segments]``; connections are looked up or added.
 
-    ``clock`` is, for each packet, the latest time that was seen up to it.
-    ``ports`` are the broker ports asked for (empty: all connections are of interest), ``vxlan`` the ports of tunnels
-    (``layers.innermost``), ``first_order`` is the number of the first packet, counted over the whole capture. ``slots``
-    has a place for each packet and gets the slot of its connection, -1 for none. Returns
-    (segments, known, how many packets were read, a fragment), the tables as they are after growing. It stops in front
-    of a packet that is a fragment, and says where that is: it has to be joined with others first.
+    ``clock`` is, for each packet, the latest time that was seen up to it. ``ports`` are the broker ports asked for
+    (empty: all connections are of interest). ``vxlan`` are the ports of tunnels (``layers.innermost``). ``first_order``
+    is the number of the first packet, counted over the whole capture. ``slots`` has a place for each packet and gets
+    the slot of its connection, -1 for none. Returns (segments, known, how many packets were read, a fragment), the
+    tables as they are after growing. It stops before a packet that is a fragment, and returns where that is. The
+    fragment has to be joined with others first.
     """
     headers = np.empty(1, HEADER)
     k = 0

@@ -1,8 +1,8 @@
 """Valid and hostile input, for the tests of kwire and of anyone else's Kafka parser.
 
-``strategies`` makes messages, frames and layouts for Hypothesis; ``mutation`` damages bytes; ``impair`` does to
-captures what networks, hosts and disks do to them, and ``judge`` says what a parser makes of that. Needs the ``fuzz``
-extra (``pip install 'kwire[fuzz]'``), and ``judge`` and record values that are frames the ``capture`` extra.
+``strategies`` makes messages, frames and layouts for Hypothesis; ``mutation`` damages bytes. ``impair`` does to
+captures what networks, hosts and disks do to them. ``judge`` says what a parser makes of that. Needs the ``fuzz`` extra
+(``pip install 'kwire[fuzz]'``). ``judge``, and record values that are frames, need the ``capture`` extra too.
 """
 
 from __future__ import annotations

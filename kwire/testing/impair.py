@@ -1,11 +1,12 @@
 """Captures as networks, hosts and disks leave them: damaged in many known ways, by a seed, with an account of it.
 
-``impair(capture, "lost-some", "reordered", seed=7)`` takes the bytes of a pcap or pcapng file and gives those of
-another one, and an ``Account``: what was done, which packets of the original are no longer there, or not all of them,
-and what a parser may be held to. ``KINDS`` lists the kinds (``lossless``, ``lossy``), which are of four grades:
+``impair(capture, "lost-some", "reordered", seed=7)`` takes the bytes of a pcap or pcapng file and returns those of
+another one, and an ``Account``. The account says what was done, and which packets of the original are no longer there,
+or not all of them. It also says what a parser may be held to. ``KINDS`` lists the kinds (``lossless``, ``lossy``),
+which are of four grades:
 
-- ``Grade.LOSSLESS``: every byte that was there is there. A parser must say the same as of the original, times included
-  where the kind ``keeps_times``, and in the same order where it ``keeps_order``.
+- ``Grade.LOSSLESS``: every byte that was there is there. A parser must say the same as of the original. That includes
+  times where the kind ``keeps_times``, and the order where it ``keeps_order``.
 - ``Grade.REPEATED``: nothing is missing, and some connections are there once more, on the same ports
   (``Account.repeated``).
 - ``Grade.LOSSY``: something is missing or wrong. A parser must invent nothing, and say where something is missing.
@@ -14,12 +15,12 @@ and what a parser may be held to. ``KINDS`` lists the kinds (``lossless``, ``los
 Rules kept here:
 
 - The same capture, kinds and seed give the same bytes, on every machine.
-- Only captures that exist somewhere are made: what a host sends more than once it sends with the same bytes,
-  retransmissions come after what they repeat, and no packet leaves its connection.
+- Only captures that exist somewhere are made. What a host sends more than once it sends with the same bytes.
+  Retransmissions come after what they repeat. No packet leaves its connection.
 - Packets that are not TCP over IPv4 or IPv6 are left as they are.
 
-Sources: RFC 9293 (TCP), RFC 1122, 4.2.3.6 (keep-alives), RFC 5961 (RST outside of the window), RFC 1191 and 791
-(fragments), packet(7) of Linux (the device ``any``, offload), tcpdump(1) (snapshot length, rotation).
+Sources: RFC 9293 (TCP), RFC 1122, 4.2.3.6 (keep-alives), RFC 5961 (RST outside of the window). RFC 1191 and 791
+(fragments). Linux packet(7) (the device ``any``, offload), tcpdump(1) (snapshot length, rotation).
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ class Account:
     def keeps_times(self) -> bool:
         """Whether each byte is first captured when it was before.
 
-        Not of several kinds, if one of them does not keep the order: of two copies, the one that stands first in the
-        file may be the younger one then.
+        Not of several kinds, if one of them does not keep the order. Of two copies, the one that stands first in the
+        file may then be the younger one.
         """
         return all(kind.keeps_times for kind in self.kinds) and (len(self.kinds) < 2 or self.keeps_order)
 

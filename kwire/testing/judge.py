@@ -1,23 +1,25 @@
 """What a parser makes of an impaired capture, held against what it makes of the original.
 
 ``Original`` reads a capture once, and finds out at which bytes of its connections each frame stands. ``judge`` compares
-the rows of an impaired capture with it and returns a ``Verdict``: rows that differ where nothing was lost; frames that
-were made up; frames that are gone without a row that says so; how long it took to find frames again behind a loss.
-``rows`` are kwire's; another parser can be judged as well by rows that are made from its output.
+the rows of an impaired capture with it and returns a ``Verdict``. It lists rows that differ where nothing was lost, and
+frames that were made up. It lists frames that are gone without a row that says so. It says how long it took to find
+frames again after a loss. ``rows`` are kwire's; another parser can be judged as well by rows that are made from its
+output.
 
 Rules kept here:
 
-- What is right is known without the parser's help: from the original, and from which bytes of it are in the impaired
-  capture.
-- A frame is recognised if all of its bytes are given out as one frame, whether or not its request is known.
+- What is right is known without the parser's help. It comes from the original, and from which bytes of it are in the
+  impaired capture.
+- A frame is recognised if all of its bytes are given out as one frame. Its request need not be known.
 - Statuses are those that users see, by whole bodies. What is ``trailing`` is said to have been sent as what is ``ok``.
-- Where bytes are in the capture and no frame is given out, rows that are no frames (gaps, frames that are cut off)
-  must stand for at least as many bytes, between the same two frames.
-- Which bytes of a capture are those of a frame that was encrypted, or of a connection that was not captured from its
-  beginning, is not known: where such a frame is gone between two that are given out, a row must stand between these.
-- Of a connection of which nothing tells that it is Kafka (16 bytes may be all that was captured of it) there are no
-  frames. That is said by `connections`, with status ``unknown`` and its bytes, and counts as a row that is no frame.
-  One that is said not to be Kafka (``other``) is gone without a word.
+- Where bytes are in the capture and no frame is given out, rows that are no frames must stand for at least as many
+  bytes. Such rows are gaps and frames that are cut off. They must be between the same two frames.
+- Sometimes it is not known which bytes of a capture are those of a frame. It was encrypted, or its connection was not
+  captured from its beginning. Where such a frame is gone between two that are given out, a row must stand between
+  these.
+- A connection of which nothing shows that it is Kafka has no frames. 16 bytes may be all that was captured of it.
+  `connections` says so, with status ``unknown`` and its bytes. This counts as a row that is no frame. One that is said
+  not to be Kafka (``other``) is gone without a word.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ class Row(NamedTuple):
     id: int | None
     client_id: str | None
     size: int
-    """Bytes behind the frame's size, or that were skipped; 0 where the size is none."""
+    """Bytes after the frame's size, or that were skipped; 0 where the size is none."""
     status: str
     """``ok``, ``unpaired`` and so on."""
     error: str | None
@@ -80,8 +82,8 @@ class Row(NamedTuple):
 def rows(
     capture: bytes, *, window: int | None = None, ports: Iterable[int] | None = None, keys: KeyLog | None = None
 ) -> list[Row]:
-    """What kwire says of a capture, up to its end or to where it is damaged, by number; with ``keys`` also of what is
-    encrypted by them."""
+    """What kwire says of a capture, by number. It goes up to the capture's end, or to where it is damaged. With
+    ``keys`` also of what is encrypted by them."""
     return _rows_and_rest(capture, window=window, ports=ports, keys=keys)[0]
 
 
@@ -102,7 +104,7 @@ def _rows_and_rest(
 
 
 def _of_unknown_kind(known: Connections) -> list[Row]:
-    """Rows, which are no frames, for what was captured of connections of which nothing tells that they are Kafka."""
+    """Rows, which are no frames, for what was captured of connections of which nothing shows that they are Kafka."""
     made = []
     hosts = known.hosts(0, len(known))
     for slot in (known.rows["role"] == Role.UNKNOWN).nonzero()[0].tolist():
@@ -285,7 +287,7 @@ class Verdict:
     differing: list[tuple[str, Row]] = field(default_factory=list)
     """Rows that are ``missing``, and rows that are there ``instead``, with which of the two it is.
 
-    Where nothing was lost, of the rows of the original; else of those that are found in one window, where a small one
+    Where nothing was lost, of the rows of the original. Else of those that are found in one window, where a small one
     was asked for.
     """
     invented: list[Row] = field(default_factory=list)
@@ -297,7 +299,7 @@ class Verdict:
     missed: int = 0
     """Of those, frames that are not given out, whether or not a row says so."""
     behind: list[int] = field(default_factory=list)
-    """For each loss that frames follow: how many whole frames were passed over until one was recognised again."""
+    """For each loss that frames follow: how many whole frames were skipped until one was recognised again."""
 
     @property
     def good(self) -> bool:
@@ -308,9 +310,10 @@ class Verdict:
 def judge(
     original: Original, impaired: Impaired, *, window: int | None = None, found: Sequence[Row] | None = None
 ) -> Verdict:
-    """What is to be said of the rows of an impaired capture: ``found``, or what kwire reads with this ``window``.
+    """What is to be said of the rows of an impaired capture. They are ``found``, or what kwire reads with this
+    ``window``.
 
-    Raises ``ValueError`` for an account with a kind of ``Grade.PAYLOAD``: what such a kind makes is an original.
+    Raises ``ValueError`` for an account with a kind of ``Grade.PAYLOAD``. What such a kind makes is an original.
     """
     account = impaired.account
     grades = {kind.grade for kind in account.kinds}
@@ -348,13 +351,14 @@ def _as_before(row: Row, account: Account) -> Row:
 
 
 def _differing(before: Sequence[Row], found: Sequence[Row], account: Account) -> list[tuple[str, Row]]:
-    """Rows that are missing, and those that are there instead, as far as the account says that they are the same."""
+    """Rows that are missing, and those that are there instead. Only as far as the account says that they are the
+    same."""
     wanted = list(before)
     for ends in account.repeated:
         wanted += [row for row in before if row.sender in ends and row.receiver in ends]
     times = account.keeps_times and not account.repeated
     order = account.keeps_order and not account.repeated
-    # A row too many gives all that follow another number: that is said only where nothing else is to be said.
+    # A row too many gives all that follow another number. That is said only where nothing else is to be said.
     for numbered in (False, True)[: 1 + order]:
         said = _difference(
             (_comparable(row, times, numbered) for row in wanted), (_comparable(row, times, numbered) for row in found)
@@ -503,8 +507,8 @@ def _judge_way(
 
 
 def _judge_unplaced(places: Sequence[_Place], found: Sequence[Row], verdict: Verdict) -> None:
-    """What became of the frames of one direction of which it is not known where they stand: of those that are gone
-    between two others, without a row, that nothing says so."""
+    """What became of the frames of one direction of which it is not known where they stand. Of those that are gone
+    between two others without a row: that nothing says so."""
     matched = sorted(_matched(places, [True] * len(places), found).items())
     for (before, row_before), (after, row_after) in pairwise(matched):
         if row_after == row_before + 1:

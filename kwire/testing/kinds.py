@@ -141,7 +141,7 @@ class Work:
         self.change(dict.fromkeys(which, ()))
 
     def add(self, extra: Iterable[tuple[int, Packet]]) -> None:
-        """Adds packets, each behind the one with its index and where its time belongs."""
+        """Adds packets, each after the one with its index and where its time belongs."""
         latest: list[int] = []
         for packet in self.packets:
             latest.append(max(packet.time, latest[-1]) if latest else packet.time)

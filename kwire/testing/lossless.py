@@ -171,7 +171,7 @@ def _corrupt_copies(work: Work) -> None:
 def _moved(work: Work, chosen: Iterable[int], distance: int, nearest: int) -> None:
     """Moves packets up to so many places back; times stay.
 
-    Never behind the end of their connection, or one that was captured more than ``nearest`` nanoseconds later.
+    Never after the end of their connection, or one that was captured more than ``nearest`` nanoseconds later.
     """
     places = {float(index): packet for index, packet in enumerate(work.packets)}
     parsed = work.parsed
@@ -258,7 +258,8 @@ def _fin_repeated(work: Work) -> None:
 
 
 def _early(work: Work, flag: int) -> None:
-    """Moves packets with this flag and no data in front of the last data of their side, up to four segments of it."""
+    """Moves packets with this flag and no data before the last data of their side. They move at most four segments
+    ahead."""
     before: dict[int, int] = {}
     last: dict[Side, list[int]] = {}
     for index, part, _, side in work.found():

@@ -35,8 +35,9 @@ _WINDOW: Final = 1 << 24
 
 
 def _jumps(rng: random.Random, flow: Flow, parts: Sequence[Segment], closed: bool) -> dict[End, int]:
-    """By how much the sequence numbers of a connection differ that comes again without a SYN: by any number with which
-    nothing stands where it stood before, where that one was ``closed``; else both by more than a window."""
+    """By how much the sequence numbers of a connection differ that comes again without a SYN. Where the earlier one was
+    ``closed``, it is any number with which nothing stands where it stood before. Else both differ by more than a
+    window."""
     jumps = {}
     for end, start in zip(flow.ends, flow.starts, strict=True):
         ends = [(part.seq + part.length - (start or 0)) % SEQUENCES for part in parts if part.source == end]

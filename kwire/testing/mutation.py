@@ -1,9 +1,9 @@
 """Damaged bytes: cut off, lengthened, with bits flipped, with lengths that lie.
 
-``mutate`` takes a ``random.Random``, for fuzzers and scripts; ``mutations`` is the same as a Hypothesis strategy, so
-that a failing example shrinks. The kinds of damage are those that parsers get wrong: a byte replaced by a value at the
-edge of a length or varint (0, 127, 128, 255), a four-byte length replaced by an absurd one, a piece repeated or left
-out, an end that is missing or goes on.
+``mutate`` takes a ``random.Random``, for fuzzers and scripts. ``mutations`` is the same as a Hypothesis strategy, so
+that a failing example shrinks. The kinds of damage are those that parsers get wrong. A byte is replaced by a value at
+the edge of a length or varint (0, 127, 128, 255). A four-byte length is replaced by an absurd one. A piece is repeated
+or left out. An end is missing or goes on.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Captures as lists of packets, and packets as TCP segments: what ``kwire.testing.impair`` works on.
 
-``read`` takes a pcap or pcapng file apart, ``write_pcap`` and ``write_pcapng`` put packets into a file, ``segment``
-finds the TCP segment of a packet, ``rebuilt`` makes the packet of a segment that was changed, ``Flows`` says which
-connection each packet belongs to. This is plain Python for small captures, and knows nothing of how kwire itself reads:
-what one of them gets wrong the other one shows.
+``read`` takes a pcap or pcapng file apart, ``write_pcap`` and ``write_pcapng`` put packets into a file. ``segment``
+finds the TCP segment of a packet, ``rebuilt`` makes the packet of a segment that was changed. ``Flows`` says which
+connection each packet belongs to. This is plain Python for small captures, and knows nothing of how kwire itself reads.
+What one of them gets wrong the other one shows.
 
 Rules kept here:
 
@@ -11,8 +11,8 @@ Rules kept here:
 - What is rebuilt is right: lengths, and checksums of IPv4 and TCP.
 - Nothing is guessed of a damaged file: its packets are those before the damage.
 
-Formats: pcap and pcapng as in the IETF drafts (draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng), link types as in the
-registry of tcpdump.org; IPv4 RFC 791, IPv6 RFC 8200, TCP RFC 9293.
+Formats: pcap and pcapng as in the IETF drafts (draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng). Link types as in the
+registry of tcpdump.org. IPv4 RFC 791, IPv6 RFC 8200, TCP RFC 9293.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Hypothesis strategies: any message of any layout, and whole frames.
 
-A layout (``kwire.schema.model``) says exactly which values a version can carry, so the strategies are made from layouts
-and never from knowledge of single APIs: ``messages(message, version)`` draws objects that encode in that version,
-nulls, empty arrays, set and unset tagged fields and unknown tags included. What only other versions have stays at its
-default.
+A layout (``kwire.schema.model``) says exactly which values a version can carry. So the strategies are made from layouts
+and never from knowledge of single APIs. ``messages(message, version)`` draws objects that encode in that version.
+Nulls, empty arrays, set and unset tagged fields and unknown tags are included. What only other versions have stays at
+its default.
 
 Rules kept here:
 
 - Every drawn message encodes, and decodes to an equal one. So there are no NaNs, and strings are what decoding can
-  give: Unicode text, or the lone surrogates that stand for bytes that are not UTF-8.
+  give. That is Unicode text, or the lone surrogates that stand for bytes that are not UTF-8.
 - Draws are small (a few elements, short strings): a parser's mistakes show at the edges, not in bulk.
 """
 

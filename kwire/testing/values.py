@@ -1,15 +1,16 @@
 """Captures whose record values are themselves Kafka frames: what a parser must not take for traffic.
 
 Topics hold such values wherever Kafka is mirrored, recorded or debugged through Kafka. Where a parser has to look for
-the next frame, each of them looks like one: with a size, a known API, a printable client_id.
+the next frame, each of them looks like one. It has a size, a known API and a printable client_id.
 
-How hard it is to tell such values from traffic is their ``Level``: from frames of anybody to chains of frames whose ids
-go on from that of the frame around them, in segments that begin with them, with acknowledgements inside of them.
+How hard it is to distinguish such values from traffic is their ``Level``. It begins with frames of anybody. It ends
+with chains of frames whose ids go on from that of the frame around them, in segments that begin with them, with
+acknowledgements inside of them.
 
 Rules kept here:
 
-- The new capture is as good as the old one: connections are opened and closed, frames have the times of the old ones,
-  checksums are right, and record sets decode.
+- The new capture is as good as the old one. Connections are opened and closed, and frames have the times of the old
+  ones. Checksums are right, and record sets decode.
 - Connections without a frame that was understood are left out.
 """
 
