@@ -27,6 +27,8 @@ Their form distinguishes them from the wildcard.
 """
 
 _SCHEME: Final = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]+):/+")
+_FILE_USER: Final = re.compile(r"file:/{1,2}[^/:@]*:[^/@]*@", re.IGNORECASE)
+"""A file of a host, with a user and a password. A path has no host: its slashes are three, or one."""
 _URI: Final = re.compile(_SCHEME.pattern + r"[^\s'\"<>]*")
 _USER: Final = r"[^/@:]*@"
 # What follows the colon of a host is a port; a bucket has none.
@@ -82,7 +84,7 @@ def _found(one: re.Match[str]) -> str:
 def _parts(path: str) -> tuple[str, set[str]]:
     """``path`` as anybody may see it, and the texts that are left out."""
     found = _SCHEME.search(path) if ":/" in path else None
-    if found is None or found[1].lower() == "file":
+    if found is None or (found[1].lower() == "file" and _FILE_USER.match(path, found.start()) is None):
         return path, set()
     scheme, head, rest = found[1].lower(), path[: found.end()], path[found.end() :]
     secrets: list[str] = []

@@ -649,7 +649,7 @@ def settled(options: Mapping[str, Any], place: str = PYTHON) -> CaptureOptions:
             near = get_close_matches(name, known, 1)
             meant = f": did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"{place}() got an unexpected keyword argument {name!r}{meant}")
-    return cast(CaptureOptions, known | dict(options))
+    return cast(CaptureOptions, known | {name: _checked(name, value) for name, value in options.items()})
 
 
 def of_segments(options: Mapping[str, Any]) -> SegmentOptions:
@@ -661,7 +661,38 @@ def of_segments(options: Mapping[str, Any]) -> SegmentOptions:
     for name in options:
         if name not in known:
             raise TypeError(f"kwire.log.read() got an unexpected keyword argument {name!r}")
-    return cast(SegmentOptions, known | dict(options))
+    return cast(SegmentOptions, known | {name: _checked(name, value) for name, value in options.items()})
+
+
+def _checked(name: str, value: Any) -> Any:
+    """The value of a keyword. A text is read as Spark and the command line read it where the option is no text: so
+    ``secrets="redact"`` and ``payloads="false"`` mean what they say. Raises ``ValueError``."""
+    kind, default = OPTIONS[name].kind, OPTIONS[name].default
+    if isinstance(default, bool):
+        if isinstance(value, str) and kind is not None:
+            return _read(name, kind, value, ValueError)
+        if not isinstance(value, bool):
+            raise ValueError(f"not {value!r}: the option {name!r} is True or False")
+    if kind is LIMITS and isinstance(value, str):
+        return _read(name, kind, value, ValueError)
+    if kind is LIMITS and not isinstance(value, Limits):
+        raise ValueError(f"not {value!r}: the option {name!r} is kwire.Limits")
+    if kind is TIME and not isinstance(value, str | datetime | None):
+        raise ValueError(f"not {value!r}: the option {name!r} is a datetime, or a text such as 2026-11-22T10:30:00Z")
+    if kind is PORTS and value is not None:
+        value = _read(name, kind, value, ValueError) if isinstance(value, str) else tuple(value)
+        if not all(isinstance(one, int) for one in value or ()):
+            raise ValueError(f"not {value!r}: the option {name!r} is numbers from 1 to 65535")
+    return value
+
+
+def _read(name: str, kind: Kind, text: str, error: type[Exception]) -> Any:
+    """The value that a text says. Raises ``error``."""
+    try:
+        return kind.read(text)
+    except ValueError as wrong:
+        said = f"not {text!r}: the option {name!r} is {kind.such}" if kind.such else f"the option {name!r}: {wrong}"
+        raise error(said) from None
 
 
 def chosen(options: Mapping[str, Any], group: Any) -> dict[str, Any]:
@@ -740,12 +771,7 @@ def values(given: Mapping[str, str]) -> dict[str, Any]:
         if option.kind is None:
             continue
         text = given.get(name.lower())
-        try:
-            found[name] = option.default if text is None else option.kind.read(text)
-        except ValueError as wrong:
-            if option.kind.such:
-                raise KwireError(f"not {text!r}: the option {name!r} is {option.kind.such}") from None
-            raise KwireError(f"the option {name!r}: {wrong}") from None
+        found[name] = option.default if text is None else _read(name, option.kind, text, KwireError)
     return found
 
 

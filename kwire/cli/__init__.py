@@ -23,7 +23,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from kwire import __version__
 from kwire.cli import audit, decode, explain, export, findings, folders, lineage, report, schema, spark, top
@@ -39,6 +39,10 @@ COMMANDS = (decode, report, audit, findings, lineage, folders, top, export, expl
 
 class _Parser(argparse.ArgumentParser):
     """Its complaints quote arguments, which can be names of files that somebody else has made."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        # An abbreviation could be another option: --topic would be --topic-ids where there is no --topic.
+        super().__init__(*args, **{"allow_abbrev": False, **options})
 
     def error(self, message: str) -> NoReturn:
         """Ends the program."""

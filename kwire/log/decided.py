@@ -95,6 +95,8 @@ class _Log:
     aborts: list[Array] = field(default_factory=list)
     open: dict[int, int] = field(default_factory=dict)
     """The first offset of each transaction that is open, by its producer."""
+    unread: list[str] = field(default_factory=list)
+    """What is wrong with files that stand beside the segments."""
 
     def read(self, stream: BinaryIO, only: frozenset[int] | None = None) -> None:
         """Takes one more segment. ``only``: these producers matter, and no transaction begins any more."""
@@ -176,6 +178,7 @@ class Decided:
         self._producer: int | None
         self.stable, self._producer = first or (None, None)
         self._beyond = 0
+        self._unread = log.unread
 
     def kept(self, rows: pa.RecordBatch) -> Array | None:
         """Which records a consumer gets, of a batch with the columns ``NEEDED``: a mask. None for all."""
@@ -195,12 +198,14 @@ class Decided:
 
     def notes(self) -> list[str]:
         """Sentences about what was left out because nothing is decided."""
+        unread = [f"{one}: a transaction that it alone knows to be aborted counts as committed" for one in self._unread]
         if not self._beyond:
-            return []
+            return unread
         count = "1 record is" if self._beyond == 1 else f"{self._beyond:,} records are"
         return [
+            *unread,
             f"{count} left out from offset {self.stable} on: the transaction of producer {self._producer} that began "
-            "there is still open at the end of the log"
+            "there is still open at the end of the log",
         ]
 
 
@@ -255,16 +260,25 @@ def _small(beside: Beside, name: str, names: list[str]) -> bytes | None:
 def _before(log: _Log, beside: Beside, name: str, names: list[str]) -> None:
     """Takes the transactions that were open when the segment began."""
     data = _small(beside, name, names)
-    with contextlib.suppress(KwireError):
-        for one in producers_of(data or b"", name):
+    if data is None:
+        return
+    try:
+        for one in producers_of(data, name):
             if one.current_first_offset is not None:
                 log.open[one.producer_id] = one.current_first_offset
+    except KwireError as error:
+        log.unread.append(str(error))
 
 
 def _index(log: _Log, beside: Beside, name: str, names: list[str]) -> None:
     """Takes the entries of a .txnindex as markers."""
     data = _small(beside, name, names)
-    with contextlib.suppress(KwireError):
-        found = aborted_of(data or b"", name)
-        marks = np.array([(one.producer_id, one.last_offset) for one in found], np.int64).reshape(-1, 2)
-        log.mark(marks[:, 0], marks[:, 1], np.ones(len(marks), bool))
+    if data is None:
+        return
+    try:
+        found = aborted_of(data, name)
+    except KwireError as error:
+        log.unread.append(str(error))
+        return
+    marks = np.array([(one.producer_id, one.last_offset) for one in found], np.int64).reshape(-1, 2)
+    log.mark(marks[:, 0], marks[:, 1], np.ones(len(marks), bool))

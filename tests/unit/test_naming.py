@@ -25,6 +25,8 @@ from kwire.naming import hidden, public, secrets_of
         ("s3://AKIAX:CANARY", "s3://"),
         ("S3://AKIAX:CANARY/CANARY@bucket/x.pcap", "S3://bucket/x.pcap"),
         ("s3:/AKIAX:CANARY@bucket/x.pcap", "s3:/bucket/x.pcap"),
+        ("file://user:CANARY@host/x.pcap", "file://host/x.pcap"),
+        ("file:///home/a:b@c/x.pcap", "file:///home/a:b@c/x.pcap"),
         ("/home/me/s3:/AKIAX:CANARY/CANARY@bucket/x", "/home/me/s3:/bucket/x"),
         ("s3://bucket/x?access_key=CANARY&secret_key=CANARY&region=x", "s3://bucket/x"),
         ("abfs://cont:CANARY/CANARY==@acc.dfs.core.windows.net/x", "abfs://cont@acc.dfs.core.windows.net/x"),

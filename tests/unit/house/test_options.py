@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kwire import capture, options
-from kwire.cli import reading
+from kwire.cli import main, reading
 from kwire.errors import KwireError
 from kwire.options import ACTS, CAPTURE, LOG, OPTIONS, PLACES, PYTHON, CaptureOptions
 
@@ -55,6 +56,29 @@ def test_an_unknown_option_is_refused_with_what_was_meant(place: str) -> None:
         return
     with pytest.raises(KwireError, match="no option 'prots'"):
         options.texts({"prots": "1"}, place)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"), [("secrets", "redact", False), ("secrets", "show", True), ("payloads", "false", False)]
+)
+def test_a_text_means_in_python_what_it_means_elsewhere(name: str, text: str, value: bool) -> None:
+    assert options.settled({name: text})[name] is value  # type: ignore[literal-required]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"secrets": "no"}, {"secrets": 1}, {"read_committed": "perhaps"}, {"limits": 5}, {"limits": "much=1"},
+     {"start": 5}, {"ports": ["x"]}, {"ports": "0"}, {"live": "yes"}],
+)  # fmt: skip
+def test_a_value_that_is_none_is_refused_by_name(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"the option '{next(iter(wrong))}'"):
+        capture.read("x.pcap", **wrong)
+
+
+def test_a_flag_is_not_taken_for_another_that_begins_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["audit", "x.pcap", "--topic", "orders"])
+    assert "unrecognized arguments: --topic" in capsys.readouterr().err
 
 
 def test_a_flag_for_each_option_that_has_one() -> None:

@@ -90,6 +90,17 @@ def test_a_txnindex_stands_in_for_a_segment_whose_marker_is_damaged(tmp_path: Pa
     assert offsets(first) == []
 
 
+@pytest.mark.parametrize("suffix", [".txnindex", ".snapshot"])
+def test_a_damaged_file_beside_a_segment_is_said(tmp_path: Path, suffix: str) -> None:
+    (first,) = write(tmp_path / "orders-0", log_of((7, "data", 2), (7, "commit")), [])
+    first.with_suffix(suffix).write_bytes(b"\x00\x09" + bytes(39))
+    notes: list[str] = []
+    assert offsets(first, on_note=notes.append) == [0, 1]
+    (note,) = notes
+    assert f"{first.stem}{suffix}" in note
+    assert note.endswith("a transaction that it alone knows to be aborted counts as committed")
+
+
 def test_a_commit_in_a_later_segment_counts_although_its_txnindex_has_the_producers_next_abort(tmp_path: Path) -> None:
     entries = log_of((7, "data", 2), (PLAIN, "data"), (7, "commit"), (7, "data"), (7, "abort"))
     first, _ = write(tmp_path / "orders-0", entries, [2])
