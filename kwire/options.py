@@ -679,10 +679,13 @@ def _checked(name: str, value: Any) -> Any:
         raise ValueError(f"not {value!r}: the option {name!r} is kwire.Limits")
     if kind is TIME and not isinstance(value, str | datetime | None):
         raise ValueError(f"not {value!r}: the option {name!r} is a datetime, or a text such as 2026-11-22T10:30:00Z")
+    if kind is PORTS and isinstance(value, str):
+        return _read(name, kind, value, ValueError)
     if kind is PORTS and value is not None:
-        value = _read(name, kind, value, ValueError) if isinstance(value, str) else tuple(value)
-        if not all(isinstance(one, int) for one in value or ()):
-            raise ValueError(f"not {value!r}: the option {name!r} is numbers from 1 to 65535")
+        ports = tuple(value) if isinstance(value, Iterable) else (None,)
+        if not all(isinstance(one, int) for one in ports):
+            raise ValueError(f"not {value!r}: the option {name!r} is numbers from 1 to 65535, such as [9092]")
+        return ports
     return value
 
 

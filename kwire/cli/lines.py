@@ -30,7 +30,7 @@ __all__ = ["BODY", "csv_lines", "json_encode", "json_lines"]
 Array = Any
 
 BODY: Final = "body"
-"""The column that is JSON already if it is text. It goes in as it is, as the last member."""
+"""The column that is JSON already if it is text. It goes in as it is."""
 
 _ROWS: Final = 1 << 13
 """Rows that are written at once."""
@@ -54,8 +54,6 @@ def json_lines(batch: pa.RecordBatch, engine: Engine = MACHINE) -> Iterator[byte
     """A JSON object for each row, in UTF-8."""
     names = batch.schema.names
     raw = BODY in names and pa.types.is_string(batch.schema.field(BODY).type)
-    if raw:
-        names.append(names.pop(names.index(BODY)))
     for part in _parts(batch):
         made = _Program()
         for number, name in enumerate(names):

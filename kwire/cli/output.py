@@ -130,10 +130,12 @@ class JsonLinesOutput(_Lines):
             if not isinstance(row.get(BODY, {}), str | None):
                 self._write(json_encode(row))
                 continue
-            # The body is JSON already. It goes in as it is, as the last member.
-            body = row.pop(BODY)
-            others = json_encode(row)[:-1] + ("," if row else "")
-            self._write(f'{others}"body":{"null" if body is None else body}}}')
+            # The body is JSON already. It goes in as it is.
+            members = (
+                f"{json_encode(name)}:{value if name == BODY and value is not None else json_encode(value)}"
+                for name, value in row.items()
+            )
+            self._write(f"{{{','.join(members)}}}")
 
     def _write(self, text: str) -> None:
         # Outside of its strings JSON has ASCII only, so an escape stands in a string wherever it is put.

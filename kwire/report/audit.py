@@ -501,11 +501,11 @@ def _reasons(row: showing.Row) -> str:
 
 SHOWN: Final = (
     Column("verdict", showing.plain("verdict")),
-    Column("client", showing.plain("client_host"), shrink=9),
-    Column("client_ids", _ids, shrink=10),
-    Column("software", _software, shrink=8),
+    Column("client", showing.plain("client_host"), shrink=9, wrap=True),
+    Column("client_ids", _ids, shrink=10, wrap=True),
+    Column("software", _software, shrink=8, wrap=True),
     Column("requests", showing.plain("requests"), right=True),
-    Column("sends", _formats, shrink=7),
+    Column("sends", _formats, shrink=7, wrap=True),
     Column("why", _reasons, shrink=36, wrap=True),
     Column("what to do", showing.said("advice"), shrink=30, wrap=True),
 )

@@ -261,15 +261,15 @@ def _groups(row: showing.Row) -> str:
 
 
 SHOWN: Final = (
-    Column("topic", showing.plain("topic"), shrink=12),
+    Column("topic", showing.plain("topic"), shrink=12, wrap=True),
     Column("role", showing.plain("role")),
-    Column("client", showing.plain("client_host"), shrink=9),
-    Column("client_id", showing.plain("client_id"), shrink=10),
-    Column("groups", _groups, shrink=8),
+    Column("client", showing.plain("client_host"), shrink=9, wrap=True),
+    Column("client_id", showing.plain("client_id"), shrink=10, wrap=True),
+    Column("groups", _groups, shrink=8, wrap=True),
     Column("messages", showing.plain("messages"), right=True),
     Column("records", showing.plain("records"), right=True),
     Column("bytes", showing.plain("bytes"), right=True),
-    Column("first seen", showing.time("first_seen"), shrink=19),
-    Column("last seen", showing.time("last_seen"), shrink=19),
+    Column("first seen", showing.time("first_seen"), shrink=15, wrap=True),
+    Column("last seen", showing.time("last_seen"), shrink=15, wrap=True),
 )
 """The columns of a terminal and of a page."""

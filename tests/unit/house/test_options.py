@@ -68,7 +68,7 @@ def test_a_text_means_in_python_what_it_means_elsewhere(name: str, text: str, va
 @pytest.mark.parametrize(
     "wrong",
     [{"secrets": "no"}, {"secrets": 1}, {"read_committed": "perhaps"}, {"limits": 5}, {"limits": "much=1"},
-     {"start": 5}, {"ports": ["x"]}, {"ports": "0"}, {"live": "yes"}],
+     {"start": 5}, {"ports": ["x"]}, {"ports": 9092}, {"ports": "0"}, {"live": "yes"}],
 )  # fmt: skip
 def test_a_value_that_is_none_is_refused_by_name(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"the option '{next(iter(wrong))}'"):
