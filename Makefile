@@ -12,8 +12,9 @@ ARGS ?=
 FUZZ_SECONDS ?= 60
 BENCH ?= $(wildcard benchmarks/[a-z]*.py)
 
-PY := $(VENV)/bin/python
-PYTEST := $(PY) -m pytest
+# Not :=, which would take VENV as it is here, whatever a target sets.
+PY = $(VENV)/bin/python
+PYTEST = $(PY) -m pytest
 # As many processes as processors; the tests of a file stay in one of them (ARGS="-n 0" for a debugger).
 SIDE_BY_SIDE := -n auto --dist loadfile
 # Spark takes its Java from JAVA_HOME; the set-up has found one that is recent enough.

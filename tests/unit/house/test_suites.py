@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -55,3 +57,15 @@ def test_make_test_runs_something_of_each_family() -> None:
             families[module.parent] = families.get(module.parent, False) or _stays(module)
         assert families
         assert all(families.values()), families
+
+
+def test_a_target_with_an_environment_of_its_own_runs_in_it() -> None:
+    own = re.findall(r"^(test-[a-z]+): VENV := (\S+)$", MAKEFILE, re.MULTILINE)
+    assert own
+    for target, environment in own:
+        # Without the caller's: a variable of the command line would go before that of the target.
+        plain = {
+            name: value for name, value in os.environ.items() if name not in ("VENV", "MAKEFLAGS", "MAKEOVERRIDES")
+        }
+        done = subprocess.run(["make", "-n", target], cwd=ROOT, env=plain, capture_output=True, text=True, check=True)
+        assert f"{environment}/bin/python -m pytest" in done.stdout
