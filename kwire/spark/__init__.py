@@ -8,10 +8,13 @@ Spark finds the data source by itself (``pyspark_kwire``) where kwire is install
 does the same by hand: for a session that has used a Python data source before kwire could be found. Importing this
 package makes Spark's workers run the same Python as the driver (``kwire.spark.workers``).
 
-This is the only package that imports pyspark. The parts: ``source`` (the data source), ``streaming`` and ``growing``
-(streams), ``files`` (what a path stands for), ``functions`` (column functions), ``chunks`` (streams without packets),
-``events`` (CloudEvents and Hono), ``answers`` (audit, findings, lineage), ``sessions`` (of Fetch), ``workers`` (their
-Python), ``daemon`` (which forks them).
+This is the only package that imports pyspark. Its modules:
+
+- ``source``, ``options``, ``reader``: the data source; ``streaming``, ``discovery``, ``checkpoint``: streams;
+- ``files``, ``stores``, ``prefetch``: what a path stands for; ``sensors``, ``across``: many captures as one;
+- ``functions``, ``events``: column functions; ``chunks``: streams without packets;
+- ``answers``: audit, findings, lineage; ``sessions``: those of Fetch; ``exports``: files of tables;
+- ``workers``: their Python; ``daemon``: what forks them.
 """
 
 from __future__ import annotations

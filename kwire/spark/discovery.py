@@ -13,12 +13,12 @@ Rules kept here:
   to say so, and for nothing else.
 - Files are taken in the order in which they were last written, then by name, up to ``Terms.files`` and ``Terms.size`` a
   batch, but one at least.
-- What is remembered is bounded: of the ``Terms.remember`` files that were written last a hash of the name (64 bits) and
-  the time, 16 bytes before compression; of all others only the *floor*, the time of the latest of them. A file that
-  turns up late is taken if it was written after the floor; one that was written before it is passed over, since it
-  cannot be told from those that were taken. While a file waits, nothing that was written at its time or later is
-  forgotten, so none is lost because others overtook it: that may be more than ``Terms.remember`` names, those of the
-  files that were written while one was open.
+- What is remembered is bounded. Of the ``Terms.remember`` files that were written last it is a hash of the name (64
+  bits) and the time, 16 bytes before compression. Of all others it is the *floor*: the time of the latest of them. A
+  file that turns up late is taken if it was written after the floor; one that was written before it is passed over,
+  since it cannot be told from those that were taken. While a file waits, nothing that was written at its time or
+  later is forgotten. So none is lost because others overtook it. That may be more than ``Terms.remember`` names:
+  those of the files that were written meanwhile.
 - Nothing here opens a file, and nothing knows of Spark.
 """
 

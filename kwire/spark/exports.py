@@ -100,9 +100,9 @@ def export(
 ) -> Exported:
     """Writes the ``table`` of what ``paths`` stand for into the folder ``output``, a path or a URI.
 
-    ``partition_by``: columns whose values become folders, ``topic=orders`` (Hive's form; null is
-    ``__HIVE_DEFAULT_PARTITION__``, and so is what can be no name: an empty text, or one of more than 255 bytes with the
-    column's name, as no topic of Kafka has); ``date`` is the day of ``timestamp``, UTC. ``columns``: those that are
+    ``partition_by``: columns whose values become folders, ``topic=orders`` (Hive's form). ``date`` is the day of
+    ``timestamp``, UTC. Null is ``__HIVE_DEFAULT_PARTITION__``, and so is what can be no name: an empty text, or one of
+    more than 255 bytes with the column's name, as no topic of Kafka has. ``columns``: those that are
     wanted, all by default. ``options`` are those of the data source. ``mode``: where ``output`` has files already,
     ``error`` refuses, ``append`` adds to them, ``overwrite`` takes their place once everything is written. The ``form``
     ``delta`` makes a table of Delta Lake of the files, with the package ``deltalake``. ``iceberg`` adds them to a table

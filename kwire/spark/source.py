@@ -11,8 +11,8 @@ Rules kept here:
 
 - The tables are those of the registry (``kwire.tables``), with every column but the file's name (``capture`` or
   ``segment``) and ``status`` nullable, because a bad file is a row with nothing else.
-- A schema that the user gives chooses columns by name, and what no chosen column needs is not worked out; it is the
-  only way to leave columns out, because Spark does not prune the columns of a Python data source.
+- A schema that the user gives chooses columns by name, and what no chosen column needs is not worked out. It is the
+  only way to leave columns out: Spark does not prune the columns of a Python data source.
 - A table of Spark's catalog (``CREATE TABLE t USING kwire OPTIONS (...)``) reads with no options: Spark keeps them as
   properties of the table, which a Python data source does not get back. It gets the schema back, so the options are in
   the metadata of its first column (``CATALOG``).
