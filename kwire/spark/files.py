@@ -27,7 +27,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,7 +54,6 @@ __all__ = [
     "filesystem_of",
     "find",
     "in_groups",
-    "instant",
     "opened",
     "pairs_of",
     "put",
@@ -265,18 +264,6 @@ def in_groups(files: Iterable[File], most: int, opening: int = 0) -> list[tuple[
 def visible(below: str) -> bool:
     """Whether no part of ``below``, a path in a folder, begins with ``_`` or ``.``."""
     return not any(part.startswith(("_", ".")) for part in below.split("/"))
-
-
-def instant(text: str) -> datetime:
-    """A time as Spark's options have it, ``2026-11-22T09:30:00``: UTC where it does not say otherwise.
-
-    Raises ``ValueError``.
-    """
-    found = datetime.fromisoformat(text)
-    try:
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except OverflowError as beyond:
-        raise ValueError(f"{text} is no time in UTC: {beyond}") from None
 
 
 @dataclass(frozen=True, slots=True)

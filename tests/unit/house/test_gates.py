@@ -79,7 +79,7 @@ PATHS = frozenset(
 )
 """What paths and URIs are called."""
 SHOWING = frozenset(("print", "write", "print_exactly", "Text", "escape", "readable"))
-"""What puts texts on a screen or a page, without ``kwire.cli.say``."""
+"""What puts texts on a screen or a page, without ``kwire.cli.stderr.say``."""
 OF_PYTHON = frozenset(("ValueError", "TypeError", "RuntimeError", "KeyError", "LookupError", "NotImplementedError"))
 """Errors that quote what they are given; those of kwire name files without credentials."""
 LOCAL = {
