@@ -40,8 +40,6 @@ __all__ = ["Reader", "add_captures", "add_formats", "write"]
 KAFKA: Final = ("ok", "encrypted")
 """What ``status`` of a connection says where it may be one of Kafka."""
 _WAYS: Final = ("requests", "responses")
-HEAD: Final = 1 << 16
-"""Bytes of a capture in which its first packet is looked for."""
 FORMATS: Final = ("table", "json", "jsonl", "html", "parquet")
 
 
@@ -171,15 +169,11 @@ def _begin(file: str) -> int | None:
     """The time of the first packet of a file, in nanoseconds since 1970."""
     if not os.path.isfile(file):  # noqa: PTH113 - a pipe is read once
         return None
-    from kwire.capture.containers import first_time
+    from kwire.capture.containers import first_time_in
 
     try:
         with opened(file) as (stream, _):
-            head = b""
-            # A stream may give less than it is asked for.
-            while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
-                head += more
-            return first_time(head)
+            return first_time_in(stream)[0]
     except (KwireError, OSError):
         return None
 

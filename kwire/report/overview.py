@@ -23,9 +23,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwire.report import DEFAULT_TARGET
 from kwire.report import findings as rules
 from kwire.report import lineage as edges
-from kwire.report.audit import CONNECTIONS, DEFAULT_TARGET, RECORDS, Auditor
+from kwire.report.audit import CONNECTIONS, RECORDS, Auditor
 from kwire.report.sums import (
     UNDATED,
     Clock,

@@ -31,7 +31,7 @@ from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Role, Status
 from kwire.protocol.error_codes import error_name
 from kwire.protocol.sasl import refusal, refused_by
 from kwire.protocol.secrets import sasl_user
-from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.arrow_types import STATUS_FIELDS, TIMESTAMP
 from kwire.records.batching import batch_ranges, text_size
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
@@ -132,8 +132,7 @@ SCHEMA: Final = pa.schema(
         pa.field("unanswered", _NUMBER, nullable=False),
         pa.field("out_of_order", _NUMBER, nullable=False),
         pa.field("most_in_flight", _NUMBER, nullable=False),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
+        *STATUS_FIELDS,
     ]
 )
 """One row per TCP connection.

@@ -219,6 +219,7 @@ class Sasl(Rule[Limits]):
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = (*CLIENT, "principal", "sasl_mechanism", "kind")
     severity = "high"
+    errors: frozenset[str] = frozenset(("SASL_AUTHENTICATION_FAILED",))
     explains: tuple[str, ...] = ("connection-churn",)
     advice = "see who it is (--secrets show in the table connections) and give it valid credentials, or block it"
 

@@ -112,6 +112,7 @@ class Resets(Rule[Limits]):
         "records were lost or are read twice: see whether retention is shorter than consumers are away or behind "
         "(retention.ms, retention.bytes), and whether the topic was made anew; auto.offset.reset says where to go on"
     )
+    errors: frozenset[str] = frozenset(("OFFSET_OUT_OF_RANGE",))
     _PLACE = (*CLIENT, "topic", "partition")
 
     def __init__(self, limits: Limits) -> None:
@@ -120,7 +121,7 @@ class Resets(Rule[Limits]):
         """What was asked for in a place that had such an error, after it or in the same batch."""
 
     def take(self, name: str, rows: Rows) -> None:
-        told = rows.where(api_name="Fetch", direction="response", error="OFFSET_OUT_OF_RANGE")
+        told = rows.where(api_name="Fetch", direction="response", error=tuple(self.errors))
         self.tallies.add(rows, told, each=True)
         if not self.tallies.kept:
             return

@@ -40,7 +40,6 @@ class Errors(Rule[Limits]):
 
     tables: tuple[str, ...] = ("frames",)
     keys: tuple[str, ...] = (*CLIENT, "api_name", "error")
-    errors: frozenset[str] = frozenset()
 
     def take(self, name: str, rows: Rows) -> None:
         told = rows.errors
@@ -250,15 +249,13 @@ class Repeated(Errors):
     name = "repeated-errors"
     place = 300
     advice = "see what the error means for this request, and why the client does not change what it does"
-    _OTHERS = (
-        StaleLeaders.errors | Fenced.errors | Denied.errors | Fatal.errors
-        | {"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "OFFSET_OUT_OF_RANGE", "SASL_AUTHENTICATION_FAILED"}
-    )  # fmt: skip
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
         self._retried = Tallies(*self.keys)
         self._fine = Tallies(*CLIENT, "api_name")
+        self.others: frozenset[str] = frozenset()
+        """The errors that other rules are about."""
 
     def take(self, name: str, rows: Rows) -> None:
         super().take(name, rows)
@@ -268,7 +265,7 @@ class Repeated(Errors):
         self._fine.add(rows, np.flatnonzero(rows.mask("direction", "response") & ~rows.wrong))
 
     def wanted(self, rows: Rows) -> Array:
-        return ~rows.mask("error", (*sorted(self._OTHERS), *_RETRIED))
+        return ~rows.mask("error", (*sorted(self.others), *_RETRIED))
 
     def enough(self) -> int:
         return self.limits.repeated_errors

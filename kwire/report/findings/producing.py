@@ -218,7 +218,7 @@ class Large(Rule[Limits]):
     tables: tuple[str, ...] = ("frames",)
     keys: tuple[str, ...] = CLIENT
     advice = "send less at once, or compress; the limits are max.request.size and message.max.bytes"
-    _REFUSED = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
+    errors: frozenset[str] = frozenset(("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"))
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
@@ -230,7 +230,7 @@ class Large(Rule[Limits]):
         large = sizes >= self.limits.large_requests
         self.tallies.add(rows, asked[large], amount=sizes[large])
         wrong = rows.errors
-        self._refused.add(wrong, wrong.where(error=self._REFUSED))
+        self._refused.add(wrong, wrong.where(error=tuple(sorted(self.errors))))
 
     def findings(self) -> Iterator[Finding]:
         refused = dict(self._refused.items())

@@ -601,6 +601,18 @@ def test_each_fatal_error_has_a_severity_and_an_advice_of_its_own() -> None:
     assert found("repeated-errors", rows("frames", answers(99, "Produce", ["NOT_ENOUGH_REPLICAS"]))) == []
     for error in errors._FATAL:
         assert error in ErrorCode.__members__
+
+
+def test_errors_that_another_rule_is_about_are_no_repeated_errors() -> None:
+    others = {error: rule.name for rule in RULES.values() for error in rule.errors}
+    assert {"stale-leaders", "offset-resets", "large-messages", "sasl-failures"} <= set(others.values())
+    for error in others:
+        assert error in ErrorCode.__members__
+        assert found("repeated-errors", rows("frames", answers(99, "Fetch", [error]))) == []
+    assert len(found("repeated-errors", rows("frames", answers(99, "Fetch", ["UNKNOWN_SERVER_ERROR"])))) == 1
+
+
+def test_errors_that_clients_retry_are_errors() -> None:
     assert set(errors._RETRIED) <= set(ErrorCode.__members__)
 
 
