@@ -54,10 +54,10 @@ def _asset(name: str) -> str:
 # --- texts ------------------------------------------------------------------------------------------------------------
 
 
-def _scaled(number: float, units: Sequence[str], step: float = 1000) -> str:
+def _scaled(number: float, units: Sequence[str]) -> str:
     size, at = float(number), 0
-    while abs(size) >= step and at < len(units) - 1:
-        size, at = size / step, at + 1
+    while abs(size) >= 1000 and at < len(units) - 1:
+        size, at = size / 1000, at + 1
     digits = 0 if not at or abs(size) >= 100 else 1 if abs(size) >= 10 else 2
     return f"{size:,.{digits}f} {units[at]}"
 
