@@ -8,7 +8,8 @@
 
 ``send`` gives the bytes to write, ``receive`` takes bytes in any pieces and gives events. A client sends requests and
 gets a ``ResponseReceived`` for each. A broker gets ``RequestReceived`` and sends the responses in the same order. SASL
-tokens are sent by ``send_token`` and come as ``Token``, whether they travel raw (SaslHandshake v0, and 0.9) or in SaslAuthenticate.
+tokens are sent by ``send_token`` and come as ``Token``, whether they travel raw (SaslHandshake v0, and 0.9) or in
+SaslAuthenticate.
 
 States, and what may be sent in them (``may_send`` says it of a connection):
 
