@@ -39,7 +39,7 @@ __all__ = ["Reader", "add_captures", "add_formats", "write"]
 
 KAFKA: Final = ("ok", "encrypted")
 """What ``status`` of a connection says where it may be one of Kafka."""
-_WAYS: Final = ("requests", "responses")
+_DIRECTIONS: Final = ("requests", "responses")
 FORMATS: Final = ("table", "json", "jsonl", "html", "parquet")
 
 
@@ -113,9 +113,9 @@ class Reader:
         notes = self.notes_of.setdefault(file, [])
         there = False
         encrypted = 0
-        ways: Counter[str] = Counter()
+        directions: Counter[str] = Counter()
         # There may be Kafka in it, and no row of the tables that are wanted.
-        known = ("status", *_WAYS)
+        known = ("status", *_DIRECTIONS)
         asked = {**tables, "connections": list(dict.fromkeys((*(tables.get("connections") or ()), *known)))}
         with opened(file) as (stream, size), progress_bar(name, size) as progress:
             for table, batch in reading.read(
@@ -128,8 +128,8 @@ class Reader:
                     words = batch.column("status").to_pylist()
                     encrypted += words.count("encrypted")
                     there = there or any(word in KAFKA for word in words)
-                    for way in _WAYS:
-                        ways[way] += sum(batch.column(way).to_pylist())
+                    for direction in _DIRECTIONS:
+                        directions[direction] += sum(batch.column(direction).to_pylist())
                     # Before a capture that is damaged says so.
                     self.read = self.read or there
                 if table in tables:
@@ -139,9 +139,9 @@ class Reader:
         self.encrypted += encrypted
         if encrypted:
             notes.append(f"{encrypted:,} connections over TLS were not decrypted")
-        for way, other in (_WAYS, _WAYS[::-1]):
-            if ways[way] and not ways[other]:
-                notes.append(f"there are {way} and no {other}: what needs both is not found")
+        for direction, other in (_DIRECTIONS, _DIRECTIONS[::-1]):
+            if directions[direction] and not directions[other]:
+                notes.append(f"there are {direction} and no {other}: what needs both is not found")
         for note in notes:
             say(f"{name}: note: {note}")
 

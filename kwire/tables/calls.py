@@ -193,7 +193,7 @@ TABLE: Final = CaptureTable(
     shown=(
         Column("time", showing.time("frame_timestamp"), shrink=15),
         Column("client_id", showing.plain("client_id"), shrink=8),
-        Column("", showing.way),
+        Column("", showing.direction),
         Column("api", showing.api, shrink=12),
         Column("group", showing.plain("group_id"), shrink=8),
         Column("member", showing.plain("member_id"), shrink=8),

@@ -334,8 +334,8 @@ class _Maker(Maker):
         number = frames.of_connections("number", frames["slot"])
         status, response, api = frames["status"], frames["response"] == 1, frames["api"]
         is_frame = (status != Status.ENCRYPTED) & (frames["reason"] != Reason.SKIPPED)
-        for way, which in enumerate((is_frame & ~response, is_frame & response)):
-            self._frames[way].count(number[which])
+        for direction, which in enumerate((is_frame & ~response, is_frame & response)):
+            self._frames[direction].count(number[which])
         known = is_frame & ~response & (api != ABSENT) & (frames["version"] != ABSENT)
         self._apis.count(
             number[known], (api[known] & 0xFFFF) << 16 | frames["version"][known] & 0xFFFF, frames.numbers[known]

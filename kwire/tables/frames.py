@@ -425,7 +425,7 @@ TABLE: Final = CaptureTable(
     shown=(
         Column("time", showing.time("timestamp")),
         Column("client", showing.host("client"), shrink=15),
-        Column("", showing.way),
+        Column("", showing.direction),
         Column("broker", showing.host("broker"), shrink=12),
         Column("api", showing.api, shrink=12),
         Column("corr", showing.plain("correlation_id"), right=True),
