@@ -29,6 +29,7 @@ from kwire.cli.reading import (
     progress_bar,
 )
 from kwire.errors import CaptureError, KwireError, needed
+from kwire.report import KAFKA
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Reader", "add_captures", "add_formats", "write"]
 
-KAFKA: Final = ("ok", "encrypted")
-"""What ``status`` of a connection says where it may be one of Kafka."""
 _DIRECTIONS: Final = ("requests", "responses")
 FORMATS: Final = ("table", "json", "jsonl", "html", "parquet")
 

@@ -51,13 +51,3 @@ def no_sequence(name: str) -> str:
 def describe(format_: str) -> str:
     """``hiqs16`` from ``>hiq16s``: the format as part of a name."""
     return format_.replace("?", "t")
-
-
-Guesses = dict[int, list[tuple[int, ...]]]
-"""Site -> shapes to try in turn: the expected length of each inner array of an element, in wire order.
-
-A site is an array of structs that hold nothing but numbers and arrays of numbers (the partitions of a Metadata
-response). Sites are numbered in the order of the source. An element is then read by one ``struct`` call, as if its
-arrays had the expected lengths. These are compared afterwards. An element that has none of the shapes takes the plain
-path.
-"""

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["DEFAULT_TARGET"]
+__all__ = ["DEFAULT_TARGET", "KAFKA"]
 
 DEFAULT_TARGET: Final = "4.0"
 """The release of Kafka that clients are judged against, unless another one is asked for."""
+
+KAFKA: Final = ("ok", "encrypted")
+"""What ``status`` of a connection says where it may be one of Kafka."""

@@ -30,7 +30,7 @@ from kwire.report.tallies import Array, Rows, firsts, rows_of
 from kwire.tables import showing
 from kwire.tables.showing import Column
 
-__all__ = ["SCHEMA", "SHOWN", "TABLES", "Edge", "Lineage", "batch_of", "dot", "mermaid", "summary"]
+__all__ = ["READS", "SCHEMA", "SHOWN", "TABLES", "Edge", "Lineage", "batch_of", "dot", "mermaid", "summary"]
 
 TABLES: Final[dict[str, Sequence[str]]] = {
     "partitions": (
@@ -63,7 +63,7 @@ counted.
 """
 
 ROLES: Final = ("writes", "reads", "replicates")
-_READS: Final = ("Fetch", "ShareFetch")
+READS: Final = ("Fetch", "ShareFetch")
 _PATIENCE: Final = 1 << 13
 """What is written and waits for its response: partitions of requests. With acks=0 there is none."""
 _Key = tuple[str, str, str, str | None]
@@ -113,7 +113,7 @@ class Lineage:
 
     def _add(self, rows: Rows) -> None:
         fine = rows.mask("status", "ok") & rows.valid("topic")
-        reads = rows.mask("direction", "response") & rows.mask("api_name", _READS) & (rows.values("record_bytes") > 0)
+        reads = rows.mask("direction", "response") & rows.mask("api_name", READS) & (rows.values("record_bytes") > 0)
         self._sum(self._edges, rows, np.flatnonzero(fine & reads))
         writes = np.flatnonzero(fine & rows.mask("api_name", "Produce"))
         self._sum(self._edges, *self._written.take(rows, writes)[:2])

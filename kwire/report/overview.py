@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwire.report import DEFAULT_TARGET
+from kwire.report import DEFAULT_TARGET, KAFKA
 from kwire.report import findings as rules
 from kwire.report import lineage as edges
 from kwire.report.audit import CONNECTIONS, RECORDS, Auditor
@@ -82,9 +82,7 @@ _BYTES_AT_ONCE: Final = 8 << 20
 """or this many bytes of them."""
 COARSE: Final = 5
 """Steps of latencies that are one over time: 10 %."""
-_READS: Final = ("Fetch", "ShareFetch")
 _DIRECTIONS: Final = ("read", "written")
-_KAFKA: Final = ("ok", "encrypted")
 
 
 @dataclass(slots=True)
@@ -273,7 +271,7 @@ class Overview:
             self.topic_errors.add((_known(topic), error), count)
         moved = fine & (rows.values("record_bytes") > 0)
         writes = moved & asked & rows.mask("api_name", "Produce")
-        reads = moved & ~asked & rows.mask("api_name", _READS)
+        reads = moved & ~asked & rows.mask("api_name", edges.READS)
         at = np.flatnonzero(writes | reads)
         if not len(at):
             return
@@ -354,7 +352,7 @@ class Overview:
     def _connections(self, rows: Rows) -> None:
         for row in dicts(rows.table.select(list(_OWN["connections"]))):
             self.connection_statuses[row["status"]] += 1
-            if row["status"] not in _KAFKA:
+            if row["status"] not in KAFKA:
                 continue
             missing = row["client_missing_bytes"] + row["broker_missing_bytes"]
             late = row["client_late"] + row["broker_late"]

@@ -38,6 +38,7 @@ from kwire.opening import create_file, replaced
 from kwire.options import EXPORT
 from kwire.spark.files import filesystem_of, put
 from kwire.spark.options import PATHS, texts
+from kwire.spark.partitioned import NULL
 from kwire.spark.reader import BAD_FILE, FileReader
 from kwire.spark.source import KwireDataSource
 from kwire.spark.workers import plainly
@@ -69,7 +70,6 @@ _WRITTEN: Final = pa.list_(
 TIME, DATE = "timestamp", "date"
 _TEMPORARY: Final = "_temporary"
 _LOG: Final = "_delta_log"
-_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED: Final = {ord(one): f"%{ord(one):02X}" for one in (*map(chr, range(0x20)), *"\"#%'*/:=?\\\x7f{[]^")}
 """What Spark escapes in names of folders (``ExternalCatalogUtils.escapePathName``), and NUL, which no name can have."""
 _LONGEST: Final = 255
@@ -352,7 +352,7 @@ class _Texts:
         return pa.array(known, pa.int32()).take(each.indices)
 
     def _number(self, text: str) -> int | None:
-        if text in ("", _NULL) or len(self._named(text).encode()) > _LONGEST:
+        if text in ("", NULL) or len(self._named(text).encode()) > _LONGEST:
             return None
         if text not in self._number_of:
             self._number_of[text] = len(self._texts)
@@ -365,7 +365,7 @@ class _Texts:
     def folder(self, numbered: str) -> str:
         """The name of the folder of one that has the number of its text."""
         number = numbered.partition("=")[2]
-        return numbered if number == _NULL else self._named(self._texts[int(number)])
+        return numbered if number == NULL else self._named(self._texts[int(number)])
 
 
 def _of_columns(folders: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -497,4 +497,4 @@ def _said(name: str) -> Iterator[None]:
 
 
 def _value(folder: str) -> str | None:
-    return None if folder == _NULL else unquote(folder)
+    return None if folder == NULL else unquote(folder)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
 from kwire import schema
-from kwire.tables.filters import Filter
+from kwire.tables.filters import EPOCH, Filter
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter as Condition
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["narrowed"]
 
-_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND: Final = datetime.timedelta(microseconds=1)
 _YEARS: Final = range(1971, 2262)
 """Those that nanoseconds since 1970 can say, whatever the zone."""
@@ -90,7 +89,7 @@ def _since(found: Filter, one: Any) -> Filter:
     when = one.value if one.value.tzinfo is not None else one.value.replace(tzinfo=datetime.UTC)
     if when.year not in _YEARS:
         return found
-    time = (when - _EPOCH) // _MICROSECOND * 1000
+    time = (when - EPOCH) // _MICROSECOND * 1000
     if isinstance(one, GreaterThan | GreaterThanOrEqual):
         return dataclasses.replace(found, start=time if found.start is None else max(found.start, time))
     if isinstance(one, LessThan | LessThanOrEqual):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kwire.options import CaptureOptions, settled
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from kwire.tables.filters import Filter
     from kwire.tables.showing import Column
 
-__all__ = ["CaptureTable", "LogTable", "Maker", "Run", "Table", "words"]
+__all__ = ["DIRECTIONS", "CaptureTable", "LogTable", "Maker", "Run", "Table", "words"]
+
+DIRECTIONS: Final = ("request", "response")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

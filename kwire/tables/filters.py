@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from kwire.capture.frames import Frames
     from kwire.tables.definition import CaptureTable
 
-__all__ = ["Filter"]
+__all__ = ["EPOCH", "Filter"]
 
 Array = Any
 
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Filter:
             "client_ids": self.client_ids,
             "status": self.status,
         } | {
-            name: None if one is None else _EPOCH + datetime.timedelta(microseconds=one // 1000)
+            name: None if one is None else EPOCH + datetime.timedelta(microseconds=one // 1000)
             for name, one in when.items()
         }
 
@@ -144,5 +144,5 @@ def _instant(given: datetime.datetime | str | None) -> int | None:
             raise ValueError(f"no time {given!r}: times are ISO 8601, such as 2026-11-22T10:30:00Z") from None
     if given.tzinfo is None:
         given = given.replace(tzinfo=datetime.UTC)
-    since = given - _EPOCH
+    since = given - EPOCH
     return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1000

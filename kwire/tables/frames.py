@@ -26,7 +26,7 @@ from kwire.records.batching import batch_ranges, text_size
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, errors, showing
 from kwire.tables.columns import Text, Words
-from kwire.tables.definition import CaptureTable, Maker, Run, words
+from kwire.tables.definition import DIRECTIONS, CaptureTable, Maker, Run, words
 from kwire.tables.showing import Column
 
 __all__ = [
@@ -123,7 +123,6 @@ STATUSES: Final = {
 MOST_ROWS: Final = 1 << 14
 """Rows of a batch: frames can have four bytes, and each has some 250 in its columns."""
 
-DIRECTIONS: Final = ("request", "response")
 WORDS: Final = columns.status_words(Status)
 
 _NO_ROWS: Final = np.zeros(0, np.int64)

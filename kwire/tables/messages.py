@@ -32,11 +32,11 @@ from kwire.records.batching import MOST_BYTES, batch_ranges, text_size
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
 from kwire.tables.bodies import Bodies, Part, untouched
-from kwire.tables.definition import CaptureTable, Maker, Run, words
+from kwire.tables.definition import DIRECTIONS, CaptureTable, Maker, Run, words
 from kwire.tables.frames import MOST_ROWS, STATUSES, Capture, FrameColumns, text_sizes
 from kwire.tables.frames import SCHEMA as FRAMES
 from kwire.tables.showing import Column
-from kwire.tables.typed import DIRECTIONS, Typed, body_type, message_of
+from kwire.tables.typed import Typed, body_type, message_of
 
 __all__ = ["SCHEMA", "TABLE", "typed"]
 

@@ -30,12 +30,11 @@ from kwire.codec.redacting import SIZE
 from kwire.kernels.bodies import unbase64
 from kwire.kernels.engine import choose
 from kwire.schema import model
+from kwire.tables.definition import DIRECTIONS
 
-__all__ = ["DIRECTIONS", "Typed", "api_key", "body_type", "message_of"]
+__all__ = ["Typed", "api_key", "body_type", "message_of"]
 
 Array = Any
-
-DIRECTIONS: Final = ("request", "response")
 
 _TYPES: Final[dict[str, pa.DataType]] = {
     "bool": pa.bool_(),

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.records.arrow_types import TIMESTAMP
+from kwire.report import KAFKA
 from kwire.report.sums import tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally, Where, among, firsts, numbers
 
@@ -265,7 +266,7 @@ def kafka_connections(rows: Rows, *, opened: bool = False) -> Array:
 
     The others were there before, and the same one is in each of several captures that follow each other.
     """
-    found = rows.where(status=("ok", "encrypted"))
+    found = rows.where(status=KAFKA)
     return found[rows.valid("opened_by")[found]] if opened else found
 
 
