@@ -477,15 +477,6 @@ def of_tables(tables: Iterable[tuple[str, pa.RecordBatch]], target: str = DEFAUL
 # --- what a person is shown -------------------------------------------------------------------------------------------
 
 
-def _ids(row: showing.Row) -> str:
-    return ", ".join("null" if one is None else showing.readable(one) for one in row["client_ids"]) or "-"
-
-
-def _software(row: showing.Row) -> str:
-    said = [showing.readable(row[name]) for name in ("software_name", "software_version") if row[name]]
-    return " ".join(said) or "-"
-
-
 def _formats(row: showing.Row) -> str:
     said = dict.fromkeys(
         f"v{one['magic']} {one['compression'] or '?'}" for one in row["formats"] if one["source"] == "produce"
@@ -500,8 +491,8 @@ def _reasons(row: showing.Row) -> str:
 SHOWN: Final = (
     Column("verdict", showing.plain("verdict")),
     Column("client", showing.plain("client_host"), shrink=9, wrap=True),
-    Column("client_ids", _ids, shrink=10, wrap=True),
-    Column("software", _software, shrink=8, wrap=True),
+    Column("client_ids", showing.client_ids, shrink=10, wrap=True),
+    Column("software", showing.texts("software_name", "software_version"), shrink=8, wrap=True),
     Column("requests", showing.plain("requests"), right=True),
     Column("sends", _formats, shrink=7, wrap=True),
     Column("why", _reasons, shrink=36, wrap=True),

@@ -686,20 +686,6 @@ def _shown_apis(row: showing.Row) -> str:
     return ", ".join(f"{name} v{'/'.join(map(str, those))}" for name, those in versions.items()) or "-"
 
 
-def _software(row: showing.Row) -> str:
-    said = [showing.readable(row[name]) for name in ("software_name", "software_version") if row[name]]
-    return " ".join(said) or "-"
-
-
-def _client_ids(row: showing.Row) -> str:
-    return ", ".join("null" if one is None else showing.readable(one) for one in row["client_ids"]) or "-"
-
-
-def _sasl(row: showing.Row) -> str:
-    said = [showing.readable(row[name]) for name in ("sasl_mechanism", "sasl_outcome") if row[name]]
-    return " ".join(said) or "-"
-
-
 def _tls(row: showing.Row) -> str:
     if not row["tls"]:
         return "-"
@@ -723,10 +709,10 @@ TABLE: Final = CaptureTable(
         Column("first seen", showing.time("first_seen"), shrink=19),
         Column("client", showing.host("client"), shrink=15),
         Column("broker", showing.host("broker"), shrink=12),
-        Column("client_ids", _client_ids, shrink=8),
-        Column("software", _software, shrink=8),
+        Column("client_ids", showing.client_ids, shrink=8),
+        Column("software", showing.texts("software_name", "software_version"), shrink=8),
         Column("apis", _shown_apis, shrink=12),
-        Column("SASL", _sasl, shrink=5),
+        Column("SASL", showing.texts("sasl_mechanism", "sasl_outcome"), shrink=5),
         Column("TLS", _tls, shrink=7),
         Column("requests", showing.plain("requests"), right=True),
         Column("sent", showing.plain("client_bytes"), right=True),

@@ -28,6 +28,7 @@ __all__ = [
     "Row",
     "api",
     "attributes",
+    "client_ids",
     "direction",
     "full",
     "headers",
@@ -41,6 +42,7 @@ __all__ = [
     "record_format",
     "said",
     "status",
+    "texts",
     "time",
 ]
 
@@ -167,6 +169,20 @@ def host(side: str) -> Callable[[Row], str]:
         return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
     return text
+
+
+def texts(*names: str) -> Callable[[Row], str]:
+    """Those of some columns that have a text."""
+
+    def text(row: Row) -> str:
+        return " ".join(readable(row[name]) for name in names if row[name]) or "-"
+
+    return text
+
+
+def client_ids(row: Row) -> str:
+    """All client_ids of a row."""
+    return ", ".join("null" if one is None else readable(one) for one in row["client_ids"]) or "-"
 
 
 def direction(row: Row) -> str:
