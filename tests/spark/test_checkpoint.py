@@ -88,13 +88,13 @@ def test_connections_go_on_in_later_batches_and_batches_can_be_read_again(folder
         != uncut()
     )
     assert len({(row["connection"], row["frame"]) for row in found}) == len({row["frame"] for row in found})
-    states = sorted((tmp_path / "state" / "sensor=").iterdir())
-    assert [path.name for path in states] == [f"{n:012d}.state" for n in (1, 2, 3)]
+    written = sorted((tmp_path / "state" / "sensor=").iterdir())
+    assert [path.name for path in written] == [f"{n:012d}.state" for n in (1, 2, 3)]
     for n in range(4, 16):
         rows(states, n, [tmp_path / "0.json"])
         states.forget(n - 1)
     assert len(list((tmp_path / "state" / "sensor=").iterdir())) == 11
-    states[-1].parent.joinpath("000000000100.state").write_bytes(b"nothing")
+    written[-1].parent.joinpath("000000000100.state").write_bytes(b"nothing")
     with pytest.raises(KwireError, match="is no state of a stream"):
         rows(states, 101, files[3:])
 
