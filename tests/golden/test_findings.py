@@ -66,6 +66,15 @@ def test_denials_and_principals_are_those_of_the_authorizers_log() -> None:
 ELSEWHERE = {
     *("stale-leaders", "denials", "sasl-failures", "fatal-errors", "cut-off-clients", "out-of-order-responses"),
     *("offset-resets", "stalled-brokers", "aborted-transactions", "duplicate-produces"),
+    *(
+        "hanging-transactions",
+        "late-acks",
+        "lookup-storm",
+        "no-progress",
+        "small-fetches",
+        "tls-mismatch",
+        "wrong-times",
+    ),
 }
 """Rules of the other captures, and of what no client of this one was told."""
 

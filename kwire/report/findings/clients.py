@@ -5,17 +5,37 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, busiest, counts, kafka_connections, together
+from kwire.report.findings.rule import (
+    BROKER,
+    CLIENT,
+    PROCESS,
+    Finding,
+    Rule,
+    busiest,
+    counts,
+    kafka_connections,
+    together,
+)
 from kwire.report.sums import UNDATED, Spans, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
 
-__all__ = ["Churn", "Limits", "Metadata", "OutOfOrder", "ProducerPerMessage", "Sasl", "Throttled"]
+__all__ = [
+    "Churn",
+    "Limits",
+    "Lookups",
+    "Metadata",
+    "OutOfOrder",
+    "ProducerPerMessage",
+    "Sasl",
+    "Throttled",
+    "TlsMismatch",
+]
 
 
 @dataclass(frozen=True)
@@ -24,12 +44,16 @@ class Limits:
 
     metadata_requests: int = 60
     """Metadata requests of one process in a minute."""
+    lookups: int = 600
+    """Requests of one process in a minute that ask for the same kind of thing: offsets, coordinators, descriptions."""
     connections: int = 100
     """Connections of one client that begin in a minute."""
     single_produces: int = 30
     """Connections of one client on which it sent one Produce request and no more."""
     cut_off: int = 3
     """Connections that a broker closed, of one client, although it had not answered."""
+    tls_mismatches: int = 1
+    """Connections on which one end speaks TLS and the other does not."""
     throttled_ms: int = 1
     """Milliseconds for which brokers made one client wait.
 
@@ -62,6 +86,39 @@ class Metadata(Rule[Limits]):
             one = found.tally
             if one.busiest >= limit:
                 said = f"{one.count} Metadata requests, {one.busiest} in a minute"
+                yield self.found(said, one, client_host=host, client_id=client, **found.who)
+
+
+LOOKUPS: Final = (
+    "ConsumerGroupDescribe", "DescribeAcls", "DescribeCluster", "DescribeConfigs", "DescribeGroups",
+    "DescribeLogDirs", "DescribeProducers", "DescribeQuorum", "DescribeTopicPartitions", "DescribeTransactions",
+    "FindCoordinator", "InitProducerId", "ListGroups", "ListOffsets", "ListTransactions", "OffsetFetch",
+    "OffsetForLeaderEpoch",
+)  # fmt: skip
+"""APIs that tell about offsets, coordinators, groups and brokers: what a program asks once, or once in some seconds."""
+
+
+class Lookups(Rule[Limits]):
+    """A client asks for offsets, coordinators or descriptions over and over."""
+
+    name = "lookup-storm"
+    place = 45
+    tables: tuple[str, ...] = ("frames",)
+    also: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = (*CLIENT, "api_name", *PROCESS)
+    by_process = True
+    advice = "ask once, or once in some seconds, and keep the answer; ask for all partitions or groups in one request"
+
+    def take(self, name: str, rows: Rows) -> None:
+        if name == "frames":
+            self.tallies.add(rows, rows.where(api_name=LOOKUPS, direction="request"))
+
+    def findings(self) -> Iterator[Finding]:
+        limit = self.limits.lookups
+        for (host, client, api), found in busiest(self.tallies, together(self.tallies)[1] >= limit):
+            one = found.tally
+            if one.busiest >= limit:
+                said = f"{one.count} {api} requests, {one.busiest} in a minute"
                 yield self.found(said, one, client_host=host, client_id=client, **found.who)
 
 
@@ -171,6 +228,52 @@ class CutOff(Rule[Limits]):
             most = max(apis.values(), key=lambda one: one.count)
             said = f"the broker closed {most.count} connections and never answered {', '.join(apis)}"
             yield self.found(said, most, client_host=host, client_id=client)
+
+
+class TlsMismatch(Rule[Limits]):
+    """A client speaks TLS to a listener that does not, or does not speak it to one that does.
+
+    A listener without TLS takes the first bytes of TLS for a size that is too large. It closes the connection without
+    a byte. One with TLS answers any request with an alert.
+    """
+
+    name = "tls-mismatch"
+    place = 255
+    tables: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = (*CLIENT, *BROKER, "tls")
+    severity = "high"
+    explains: tuple[str, ...] = ("cut-off-clients", "connection-churn", "metadata-storm")
+    advice = "set security.protocol of the client to that of the listener, or give it the port of another listener"
+    _ALERT = 7
+    """Bytes of a TLS alert. A response of Kafka has eight at least."""
+    _NAMED = 5
+    """Brokers that a finding names."""
+
+    def take(self, name: str, rows: Rows) -> None:
+        mine = kafka_connections(rows, opened=True)
+        mine = mine[rows.mask("ended_by", "broker")[mine]]
+        tls, got = rows.mask("tls", True)[mine], rows.values("broker_bytes")[mine]
+        hello = tls & ~rows.valid("tls_version")[mine] & (got == 0)
+        requests = rows.values("requests")[mine]
+        plain = ~tls & (got == self._ALERT) & (requests > 0) & (rows.values("unanswered")[mine] == requests)
+        self.tallies.add(rows, mine[hello | plain], each=True)
+
+    def findings(self) -> Iterator[Finding]:
+        together: dict[tuple[Any, ...], tuple[Tally, list[str]]] = {}
+        for (host, client, broker, port, tls), one in self.tallies.items():
+            tally, brokers = together.setdefault((host, client, tls), (Tally(), []))
+            tally.join(one)
+            brokers.append(f"{broker}:{port}")
+        for (host, client, tls), (one, brokers) in together.items():
+            if one.count < self.limits.tls_mismatches:
+                continue
+            at = f"{one.count} connections to {', '.join(brokers[: self._NAMED])}"
+            if len(brokers) > self._NAMED:
+                at += f" and {len(brokers) - self._NAMED} others"
+            said = "with TLS, and the broker closed them without a byte"
+            if not tls:
+                said = "without TLS, and the broker answered with a TLS alert"
+            yield self.found(f"{at} began {said}", one, client_host=host, client_id=client)
 
 
 class Throttled(Rule[Limits]):
