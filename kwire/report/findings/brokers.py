@@ -1,4 +1,4 @@
-"""Rules about brokers: those that stand still, or are slow to say that something is written."""
+"""Rules about brokers: those that stand still, are gone, or are slow to say that something is written."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwire.report.findings.rule import BROKER, FRAME, Finding, Rule, Together, kafka_connections
+from kwire.report.findings.rule import BROKER, CLIENT, FRAME, Finding, Rule, Together, kafka_connections, keyed
 from kwire.report.sums import UNDATED, WAITING, tuples
 from kwire.report.tallies import MOST_EVIDENCE, Array, Rows, Tallies, Tally
 
-__all__ = ["LateAcks", "Limits", "Stalled"]
+__all__ = ["LateAcks", "Limits", "Stalled", "Unreachable"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Limits:
     """For how long a broker answered nobody,"""
     stalled_connections: int = 2
     """while requests of this many connections waited that brokers answer at once."""
+    unreachable_seconds: float = 60.0
+    """For how long a broker that has answered before or after took no new connection."""
     late_acks: int = 3
     """Produce requests that one broker answered after more than"""
     late_ack_seconds: float = 5.0
@@ -236,12 +238,16 @@ class Stalled(Rule[Limits]):
 
 
 class LateAcks(Rule[Limits]):
-    """A broker that says only after seconds that records are written, while it answers other things."""
+    """A broker that says only after seconds that records are written, while it answers other things.
+
+    It also leaves requests of clients alone that are beyond their quota, for as long as it told them to wait.
+    """
 
     name = "late-acks"
     place = 145
     tables: tuple[str, ...] = ("frames",)
-    keys: tuple[str, ...] = BROKER
+    also: tuple[str, ...] = ("calls",)
+    keys: tuple[str, ...] = (*BROKER, *CLIENT)
     together: Together = "broker"
     largest = True
     advice = (
@@ -249,7 +255,16 @@ class LateAcks(Rule[Limits]):
         "replica.lag.time.max.ms; or what keeps its disk or its request threads busy"
     )
 
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._throttled: set[tuple[Any, ...]] = set()
+        """Brokers, and clients that each of them told to wait."""
+
     def take(self, name: str, rows: Rows) -> None:
+        if name == "calls":
+            told = np.flatnonzero(rows.values("throttle_ms") > 0)
+            self._throttled.update(keyed(rows, self.keys, told)[1])
+            return
         told = rows.where(api_name="Produce", direction="response")
         if not len(told):
             return
@@ -258,8 +273,69 @@ class LateAcks(Rule[Limits]):
         self.tallies.add(rows, told[late], amount=latencies[late])
 
     def findings(self) -> Iterator[Finding]:
-        for (host, port), one in self.tallies.items(self.tallies.totals().count >= self.limits.late_acks):
-            said = (
-                f"{host}:{port}: {one.count} Produce requests were answered late, after up to {one.amount / 1000:.1f} s"
-            )
-            yield self.found(said, one)
+        brokers: dict[tuple[Any, ...], tuple[Tally, list[float]]] = {}
+        for key, one in self.tallies.items():
+            if key not in self._throttled:
+                tally, longest = brokers.setdefault(key[: len(BROKER)], (Tally(), []))
+                tally.join(one)
+                longest.append(one.amount)
+        for (host, port), (one, longest) in brokers.items():
+            if one.count >= self.limits.late_acks:
+                seconds = max(longest) / 1000
+                said = f"{host}:{port}: {one.count} Produce requests were answered late, after up to {seconds:.1f} s"
+                yield self.found(said, one)
+
+
+class Unreachable(Rule[Limits]):
+    """A broker that refuses connections, or whose machine does not answer, for longer than a restart takes.
+
+    What is no Kafka in the whole capture is no broker.
+    """
+
+    name = "unreachable-brokers"
+    place = 138
+    tables: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = BROKER
+    together: Together = "broker"
+    severity = "high"
+    advice = (
+        "start the broker again, or see what stands between it and its clients; it may have moved to another address"
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._reached = Tallies(*BROKER)
+
+    def take(self, name: str, rows: Rows) -> None:
+        new = rows.where(opened_by="client")
+        shaken = rows.valid("handshake_ms")[new]
+        refused = ~shaken & (rows.values("broker_bytes")[new] == 0) & rows.mask("status", "unknown")[new]
+        self.tallies.add(rows, new[refused], each=True)
+        self._reached.add(rows, new[shaken & (rows.values("requests")[new] > rows.values("unanswered")[new])])
+
+    def findings(self) -> Iterator[Finding]:
+        reached = dict(self._reached.items())
+        for (host, port), one in self.tallies.items():
+            answered = reached.get((host, port))
+            if answered is None:
+                continue
+            seconds, count = _longest(sorted(one.steps), sorted(answered.steps), one.steps)
+            if seconds >= self.limits.unreachable_seconds:
+                said = f"{host}:{port}: {count} connections were refused or got no answer, for {seconds} s"
+                yield self.found(said, one, count=count)
+
+
+def _longest(steps: list[int], reached: list[int], counts: dict[int, int]) -> tuple[int, int]:
+    """The longest time of refusals with no connection that was made between: its seconds, and how many refusals."""
+    best, first, count = (0, 0), 0, 0
+    for k, step in enumerate(steps):
+        between = bisect.bisect_left(reached, step + 1) > bisect.bisect_left(reached, steps[k - 1])
+        if k == 0 or between:
+            first, count = step, 0
+        count += counts[step]
+        best = max(best, ((step - first) * _STEP_SECONDS, count))
+    return best
+
+
+_STEP_SECONDS: Final = 10
+"""Tallies count by steps of this length."""

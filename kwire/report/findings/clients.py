@@ -20,6 +20,7 @@ from kwire.report.findings.rule import (
     busiest,
     counts,
     kafka_connections,
+    keyed,
     together,
 )
 from kwire.report.sums import UNDATED, Spans, tuples
@@ -143,7 +144,11 @@ class Churn(Rule[Limits]):
 
 
 class ProducerPerMessage(Rule[Limits]):
-    """A connection for every Produce request: a producer is made for each message."""
+    """A connection for every Produce request: a producer is made for each message.
+
+    A script that writes some messages to several partitions and ends has a connection to each leader: those that are
+    open at the same time, to different brokers, count once.
+    """
 
     name = "producer-per-message"
     place = 60
@@ -151,6 +156,14 @@ class ProducerPerMessage(Rule[Limits]):
     keys: tuple[str, ...] = CLIENT
     severity = "high"
     advice = "make one producer and use it for all messages: each new one costs connections, metadata and a batch"
+    _COLUMNS = ("first_seen", "last_seen", *CLIENT, *BROKER)
+    _MOST = 1 << 17
+    """Connections that are remembered; further ones count each."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._single: list[pa.Table] = []
+        self._kept = 0
 
     def take(self, name: str, rows: Rows) -> None:
         # A broker that does not know what a client asks closes the connection. Then the client does not choose to make
@@ -166,12 +179,47 @@ class ProducerPerMessage(Rule[Limits]):
         of = pc.list_parent_indices(uses).to_numpy()[produce]
         sent = np.zeros(rows.table.num_rows, np.int64)
         np.add.at(sent, of, requests[produce])
-        self.tallies.add(rows, opened[sent[opened] == 1], each=True)
+        single = opened[sent[opened] == 1]
+        self.tallies.add(rows, single, each=True)
+        if len(single):
+            self._single.append(rows.part(self._COLUMNS, single[: self._MOST - self._kept]))
+            self._kept += self._single[-1].num_rows
 
     def findings(self) -> Iterator[Finding]:
-        for (host, client), one in self.tallies.items(self.tallies.totals().count >= self.limits.single_produces):
-            said = f"{one.count} connections with one Produce request each"
-            yield self.found(said, one, client_host=host, client_id=client)
+        limit = self.limits.single_produces
+        many = self.tallies.totals().count >= limit
+        beside = self._beside() if many.any() else Counter()
+        for (host, client), one in self.tallies.items(many):
+            count = one.count - beside[host, client]
+            if count >= limit:
+                said = f"{count} connections with one Produce request each"
+                yield self.found(said, one, count=count, client_host=host, client_id=client)
+
+    def _beside(self) -> Counter[tuple[Any, ...]]:
+        """How many connections of each client were there beside another one, to another broker."""
+        rows = Rows(pa.concat_tables(self._single))
+        every = np.arange(rows.table.num_rows)
+        began, ended = rows.values("first_seen", UNDATED), rows.values("last_seen", UNDATED)
+        clients, names = keyed(rows, CLIENT, every)
+        order = np.lexsort((began, clients))
+        # Those of a client that are open at the same time, one behind the other, are together.
+        reach = np.empty(len(order), np.int64)
+        own, began = clients[order], began[order]
+        first = np.append(True, own[1:] != own[:-1])
+        starts = np.flatnonzero(first)
+        for start, end in zip(starts.tolist(), np.append(starts[1:], len(order)).tolist(), strict=True):
+            reach[start:end] = np.maximum.accumulate(ended[order[start:end]])
+        new = first | np.append(True, began[1:] > reach[:-1])
+        times = np.cumsum(new)
+        brokers = rows.numbers(BROKER, every)[order]
+        # Of each such time, what the broker with the most of them has.
+        pairs, counts_ = np.unique(times * (brokers.max() + 1) + brokers, return_counts=True)
+        most = np.zeros(times[-1] + 1, np.int64)
+        np.maximum.at(most, pairs // (brokers.max() + 1), counts_)
+        beside = np.bincount(own, minlength=len(names)) - np.bincount(
+            own[new], weights=most[times[new]], minlength=len(names)
+        ).astype(np.int64)
+        return Counter(dict(zip(names, beside.tolist(), strict=True)))
 
 
 def cut_off(rows: Rows) -> Array:

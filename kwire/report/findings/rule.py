@@ -134,8 +134,8 @@ _CALLS: Final = (
 _CONNECTIONS: Final = (
     "capture", "connection", "first_seen", "last_seen", "client_host", "client_port", *BROKER, "opened_by",
     "client_ids", "software_name", "software_version", "apis", "sasl_mechanism", "sasl_outcome", "sasl_error",
-    "principal", "tls", "tls_version", "ended", "ended_by", "broker_bytes", "requests", "unanswered", "out_of_order",
-    "status",
+    "principal", "tls", "tls_version", "ended", "ended_by", "handshake_ms", "broker_bytes", "requests", "unanswered",
+    "out_of_order", "status",
 )  # fmt: skip
 _RECORDS: Final = (
     *FRAME, "frame_timestamp", "source", "topic", "topic_id", "partition", "timestamp", "producer_id",

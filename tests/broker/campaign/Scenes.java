@@ -57,10 +57,11 @@ public class Scenes {
         return new KafkaConsumer<>(properties);
     }
 
-    /** Writes for so many seconds, with a pause of milliseconds behind each record of so many bytes. */
+    /** Writes for so many seconds once it knows the topic, with a pause of milliseconds behind each record of so many bytes. */
     static void produce(String topic, int seconds, int pause, int size, Properties properties) throws Exception {
-        long end = in(seconds);
         try (KafkaProducer<byte[], byte[]> producer = producer(properties)) {
+            producer.partitionsFor(topic);
+            long end = in(seconds);
             for (long k = 0; System.currentTimeMillis() < end; k++) {
                 producer.send(new ProducerRecord<>(topic, ("k" + k).getBytes(), new byte[size]), (done, error) -> {
                     if (error != null) System.out.println(error);
@@ -70,12 +71,16 @@ public class Scenes {
         }
     }
 
-    /** Reads for so many seconds, with a pause of milliseconds behind each poll. */
+    /** Reads for so many seconds once it has partitions, with a pause of milliseconds behind each poll. */
     static void consume(String topic, int seconds, int pause, Properties properties) throws Exception {
-        long end = in(seconds);
+        long end = in(30);
         long count = 0;
         try (KafkaConsumer<byte[], byte[]> consumer = consumer(properties)) {
             consumer.subscribe(List.of(topic));
+            while (consumer.assignment().isEmpty() && System.currentTimeMillis() < end) {
+                count += consumer.poll(Duration.ofMillis(200)).count();
+            }
+            end = in(seconds);
             while (System.currentTimeMillis() < end) {
                 count += consumer.poll(Duration.ofMillis(200)).count();
                 if (pause > 0) Thread.sleep(pause);

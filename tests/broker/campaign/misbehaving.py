@@ -65,8 +65,8 @@ def acks_of_two_kinds(x: World) -> None:
 
 @scenario("no-compression", clients="Java")
 def large_and_uncompressed(x: World) -> None:
-    """25 MB in batches of some size, without compression."""
-    x.java("produce", x.topic(3), 10, 2, 5000, client_id=x.id("java"), linger_ms=50, batch_size=200_000, wait=True)
+    """Tens of megabytes in batches of some size, without compression."""
+    x.java("produce", x.topic(3), 10, 1, 20_000, client_id=x.id("java"), linger_ms=50, batch_size=200_000, wait=True)
 
 
 @scenario("skewed-partitions", clients="kafka-python")
@@ -240,7 +240,7 @@ def works_longer_than_allowed(x: World) -> None:
     topic = x.topic(1)
     x.feed(topic, 2, 60, partitions=1)
     x.java(
-        "consume", topic, 30, 7000, client_id=x.id("java"), group_id=x.name, auto_offset_reset="earliest",
+        "consume", topic, 35, 7000, client_id=x.id("java"), group_id=x.name, auto_offset_reset="earliest",
         max_poll_interval_ms=3000, max_poll_records=5, wait=True,
     )  # fmt: skip
 
@@ -249,7 +249,7 @@ def works_longer_than_allowed(x: World) -> None:
 def stuck_in_its_work(x: World) -> None:
     """A consumer does not come back from its work. Its thread of heartbeats goes on."""
     topic = x.topic(1)
-    x.feed(topic, 1, 50, partitions=1)
+    x.fill(topic, 50)
     with contextlib.closing(x.consumer(topic, group_id=x.name, heartbeat_interval_ms=1000)) as one:
         end = time.monotonic() + 8
         while time.monotonic() < end:
@@ -261,8 +261,8 @@ def stuck_in_its_work(x: World) -> None:
 def two_of_one_instance_id(x: World) -> None:
     """Two members have the same group.instance.id: the first one is fenced."""
     topic = x.topic(1)
-    x.java("consume", topic, 25, 0, client_id=x.id("one"), group_id=x.name, group_instance_id="same")
-    time.sleep(8)
+    x.java("consume", topic, 40, 0, client_id=x.id("one"), group_id=x.name, group_instance_id="same")
+    time.sleep(15)
     x.java("consume", topic, 10, 0, client_id=x.id("two"), group_id=x.name, group_instance_id="same", wait=True)
 
 
@@ -271,8 +271,8 @@ def no_strategy_in_common(x: World) -> None:
     """Two programs use one group, with assignment strategies of their own."""
     topic = x.topic(2)
     sticky = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
-    x.java("consume", topic, 20, 0, client_id=x.id("java"), group_id=x.name, partition_assignment_strategy=sticky)
-    time.sleep(8)
+    x.java("consume", topic, 30, 0, client_id=x.id("java"), group_id=x.name, partition_assignment_strategy=sticky)
+    time.sleep(15)
     one = x.kcat("-G", x.name, topic, wait=False, partition_assignment_strategy="roundrobin")
     time.sleep(8)
     one.terminate()
@@ -306,7 +306,7 @@ def deleted_before_it_was_read(x: World) -> None:
 def commits_what_it_has_read_before(x: World) -> None:
     """A consumer goes back to the beginning and commits there, without anybody having asked for it."""
     topic = x.topic(1)
-    x.feed(topic, 2, 60, partitions=1)
+    x.fill(topic, 100)
 
     async def play() -> None:
         async with x.aio_consumer(topic, group_id=x.name, enable_auto_commit=False) as one:
@@ -325,7 +325,7 @@ def commits_what_it_has_read_before(x: World) -> None:
 def commits_each_record(x: World) -> None:
     """A consumer commits after each record."""
     topic = x.topic(1)
-    x.feed(topic, 3, 200, partitions=1)
+    x.fill(topic, 450)
 
     async def play() -> None:
         async with x.aio_consumer(topic, group_id=x.name, enable_auto_commit=False) as one:
@@ -367,12 +367,17 @@ def lag_that_only_grows(x: World) -> None:
 def crashes_at_the_same_record(x: World) -> None:
     """Consumers end with an error at a record that they cannot read, and are started again after some seconds."""
     topic = x.topic(1)
-    x.feed(topic, 1, 50, partitions=1)
+    x.fill(topic, 50)
 
     def kcat() -> None:
         for _ in range(7):
-            x.kcat("-G", x.id("kcat"), "-c", 20, topic, auto_offset_reset="earliest", enable_auto_commit="false")
-            time.sleep(7)
+            one = x.kcat(
+                "-G", x.id("kcat"), topic, wait=False, auto_offset_reset="earliest", enable_auto_commit="false"
+            )
+            time.sleep(4)
+            one.terminate()
+            one.wait(20)
+            time.sleep(5)
 
     def python() -> None:
         for _ in range(7):
@@ -392,7 +397,7 @@ def asks_for_the_end_of_the_log(x: World) -> None:
 def reads_in_crumbs(x: World) -> None:
     """max.partition.fetch.bytes is 1: each Fetch brings one batch of a log that has thousands."""
     topic = x.topic(1)
-    x.feed(topic, 12, 400, partitions=1, linger_ms=20)
+    x.fill(topic, 5000, linger_ms=5, batch_size=450)
     x.java(
         "consume", topic, 15, 0, client_id=x.id("java"), group_id=x.name, auto_offset_reset="earliest",
         max_partition_fetch_bytes=1, wait=True,

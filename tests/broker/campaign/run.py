@@ -78,8 +78,8 @@ def play(one: Scenario, lane: str, running: Cluster, classes: Path, out: Path) -
         print(f"{one.name} failed\n{traceback.format_exc()}", flush=True)
 
 
-def record(version: str, out: Path, chosen: list[Scenario]) -> None:
-    """Plays scenarios: side by side those that do not disturb each other, then the others."""
+def record(version: str, out: Path, chosen: list[Scenario], lanes: int) -> None:
+    """Plays scenarios: on so many lanes at a time those that do not disturb each other, then the others."""
     waiting: dict[str, queue.SimpleQueue[Scenario]] = {lane: queue.SimpleQueue() for lane in ("", "SASL", "TLS")}
     for one in chosen:
         if not one.alone:
@@ -95,7 +95,7 @@ def record(version: str, out: Path, chosen: list[Scenario]) -> None:
                 while True:
                     play(mine.get_nowait(), lane, running, classes, out)
 
-        threads = [threading.Thread(target=work, args=(lane,)) for lane in LANES]
+        threads = [threading.Thread(target=work, args=(lane,)) for lane in [*list(LANES)[:lanes], "SASL", "TLS"]]
         for thread in threads:
             thread.start()
             time.sleep(2)
@@ -140,6 +140,7 @@ def main() -> int:
     parser.add_argument("what", choices=("record", "judge"))
     parser.add_argument("scenario", nargs="*", help="all, if none is named")
     parser.add_argument("--version", default="4.4.0", help="release of the brokers")
+    parser.add_argument("--lanes", type=int, default=6, help="how many scenarios run at a time, six at most")
     parser.add_argument("--out", type=Path, default=OUT, help="folder of the captures")
     args = parser.parse_intermixed_args()
     for name in args.scenario:
@@ -156,7 +157,7 @@ def main() -> int:
         one for one in map(SCENARIOS.__getitem__, named)
         if not (out / f"{one.name}.json").exists() and tuple(map(int, one.since.split("."))) <= release
     ]  # fmt: skip
-    record(args.version, out, chosen)
+    record(args.version, out, chosen, args.lanes)
     return 0
 
 

@@ -197,6 +197,12 @@ class World:
                 count += 1
                 time.sleep(1 / rate)
 
+    def fill(self, topic: str, count: int, **options: Any) -> None:
+        """kafka-python writes so many records at once."""
+        with contextlib.closing(self.producer(self.id("feeder"), **options)) as one:
+            for _ in range(count):
+                one.send(topic, VALUE)
+
     def drain(
         self, topic: str, seconds: float, *, group: str | None, pause: float = 0, commit: bool = False, **options: Any
     ) -> None:

@@ -209,6 +209,15 @@ def crumbs(count: int, *, ahead: int, size: int = 100, beside: int = 0, **more: 
     return made
 
 
+def refused(at: float, **more: Any) -> Row:
+    """A connection that is refused."""
+    return {"at": at, "status": "unknown", "client_ids": [], "ended": "rst", "ended_by": "broker"} | more
+
+
+def reached(at: float, **more: Any) -> Row:
+    return {"at": at, "handshake_ms": 0.1, "requests": 3, "broker_bytes": 99} | more
+
+
 def asks_where_the_log_begins(count: int, **more: Any) -> list[Row]:
     """A client that does so on many connections, and gets records."""
     made: list[Row] = []
@@ -350,12 +359,23 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
             *waited(*quick(20, 25), (20.1, 24, 1), (20.2, 24.1, 2), api="Fetch"),
         ])],
     ),
+    "unreachable-brokers": (
+        lambda: [("connections", [reached(-5), *(refused(at) for at in range(0, 61, 5))])],
+        # For a minute, but somebody gets through; for less time; it is no broker.
+        lambda: [("connections", [reached(-5), reached(32), *(refused(at) for at in range(0, 70, 5)),
+                                  *(refused(at, broker_port=9093) for at in range(0, 50, 5)),
+                                  reached(60, broker_port=9093),
+                                  *(refused(at, broker_port=443) for at in range(0, 90, 5))])],
+    ),
     "late-acks": (
         lambda: [("frames", waited((0, 5.1, 1), (0, 6, 1), (1, 9, 1)))],
         # Two; not so late; of two brokers; and what may wait.
         lambda: [("frames", [*waited((0, 5.1, 1), (0, 6, 1), *((0, 4.9, 1) for _ in range(9))),
                              *({**row, "broker_port": 9093} for row in waited((0, 6, 1), (0, 6, 1))),
-                             *waited(*((0, 9, 1) for _ in range(9)), api="Fetch")])],
+                             *waited(*((0, 9, 1) for _ in range(9)), api="Fetch"),
+                             # Of a client that is beyond its quota.
+                             *({**row, "client_id": "two"} for row in waited(*((0, 9, 1) for _ in range(9))))]),
+                 ("calls", [{**row, "client_id": "two"} for row in answers(1, "Produce", throttle_ms=20)])],
     ),
     "aborted-transactions": (
         lambda: [("calls", ended("one", 10, 10))],
@@ -933,6 +953,29 @@ def test_what_is_asked_over_and_over_after_errors_has_one_cause(api: str) -> Non
     assert rules(asked) == storm
     # Errors of something else are not why it asks.
     assert rules(asked, answers(30, "OffsetCommit", ["ILLEGAL_GENERATION"])) == {"repeated-errors", *storm}
+
+
+def test_a_script_that_writes_to_several_leaders_is_one_producer() -> None:
+    def scripts(count: int, brokers: Iterable[int], every: float = 60) -> list[Row]:
+        """Scripts that have a connection to each of these brokers for ten seconds."""
+        one = single(1)[0]
+        last = {"last_seen": BEGIN}
+        return [
+            {**one, "at": every * k + n / 10, "broker_port": port}
+            | {name: BEGIN + timedelta(seconds=every * k + 10) for name in last}
+            for k in range(count) for n, port in enumerate(brokers)
+        ]  # fmt: skip
+
+    assert not found("producer-per-message", rows("connections", scripts(29, (1, 2, 3))))
+    (one,) = found("producer-per-message", rows("connections", scripts(30, (1, 2, 3))))
+    assert (one.count, "30 connections" in one.summary) == (30, True)
+    # Many at once that write to the same leader are many; of one client or of each.
+    (one,) = found("producer-per-message", rows("connections", scripts(10, (1, 1, 1, 2))))
+    assert one.count == 30
+    (one,) = found("producer-per-message", rows("connections", scripts(40, (1,), every=0.1)))
+    assert one.count == 40
+    others = [{**row, "client_ids": ["two"]} for row in scripts(9, (1, 2))]
+    assert not found("producer-per-message", rows("connections", [*scripts(29, (1, 2)), *others]))
 
 
 @pytest.mark.parametrize("between", [0, 9], ids=["same batch", "later batch"])
