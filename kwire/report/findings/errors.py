@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kwire.report.findings.clients import LOOKUPS
 from kwire.report.findings.rule import CLIENT, Finding, Rule
 from kwire.report.sums import tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
@@ -59,7 +60,12 @@ class Errors(Rule[Limits]):
 
     def findings(self) -> Iterator[Finding]:
         for (host, client, api, error), one in self.tallies.items(self.tallies.totals().count >= self.enough()):
-            yield self.found(f"{error} in {one.count} {api} responses", one, client_host=host, client_id=client)
+            said = f"{error} in {one.count} {api} responses"
+            yield self.found(said, one, client_host=host, client_id=client, explains=self.follows(api))
+
+    def follows(self, api: str) -> tuple[str, ...]:
+        """Rules that find what a client does after such an error of an API."""
+        return self.explains
 
 
 class StaleLeaders(Errors):
@@ -270,6 +276,12 @@ class Repeated(Errors):
     def enough(self) -> int:
         return self.limits.repeated_errors
 
+    def follows(self, api: str) -> tuple[str, ...]:
+        # It asks for the same again.
+        if api in LOOKUPS:
+            return ("lookup-storm",)
+        return ("metadata-storm",) if api == "Metadata" else ()
+
     def findings(self) -> Iterator[Finding]:
         yield from super().findings()
         fine: dict[tuple[Any, ...], Tally] | None = None
@@ -280,4 +292,4 @@ class Repeated(Errors):
             seconds = ((one.last or 0) - since) / 1e6
             if seconds >= self.limits.retried_seconds:
                 said = f"{error} in {one.count} {api} responses, and no other answer in {seconds:.0f} s"
-                yield self.found(said, one, client_host=host, client_id=client)
+                yield self.found(said, one, client_host=host, client_id=client, explains=self.follows(api))
