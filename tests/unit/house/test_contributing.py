@@ -18,6 +18,7 @@ RECIPES = dict(
     re.findall(r"^### (.*?)\n(.*?)(?=^### |\Z)", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE)
 )
 DIFF = re.compile(r"^( *)```diff\n\1# (\S+)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+CLIENTS = ROOT / "tests" / "golden" / "kafka-4.3-kraft-java" / "clients.pcap"
 GOLDEN = ROOT / "tests" / "golden" / "kafka-3.9-kraft-raw" / "every-version.pcap"
 
 
@@ -83,6 +84,15 @@ def test_a_secret_field(tmp_path: Path) -> None:
     )
     assert "shown" in said
     assert "hidden" not in said
+    # Nor does a table: requests have it, responses of other APIs still do.
+    rows = python(tmp_path, "-m", "kwire.cli", "decode", str(CLIENTS), "--table", "calls", "--format", "jsonl")
+    members = {
+        (row["api_name"], row["direction"]) for row in map(json.loads, rows.splitlines()) if row["member_id"] is not None
+    }
+    assert ("JoinGroup", "response") in members
+    assert ("Heartbeat", "request") not in members
+    plain = [row for batch in capture.read(CLIENTS, "calls", apis=["Heartbeat"]) for row in batch.to_pylist()]
+    assert any(row["member_id"] for row in plain if row["direction"] == "request")
 
 
 def test_a_table_over_connections(tmp_path: Path) -> None:
