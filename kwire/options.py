@@ -6,7 +6,7 @@ An option is a key of a ``TypedDict`` whose annotation carries an ``Option``. Ev
   fills in the defaults;
 - Spark: ``texts`` turns keywords into texts, ``values`` turns texts into values;
 - the command line: ``kwire.cli.reading.add_options`` makes a flag of each option that has one;
-- docs/options.md (``python -m kwire.options``).
+- docs/options.md (``make docs``).
 
 Rules kept here:
 
@@ -783,7 +783,7 @@ def values(given: Mapping[str, str]) -> dict[str, Any]:
 _HEAD: Final = """\
 # Options of reading
 
-Each option is declared in `kwire/options.py`; this page is made of that (`python -m kwire.options > docs/options.md`).
+Each option is declared in `kwire/options.py`; this page is made of that (`make docs`).
 In Python it is a keyword, in Spark an option, on the command line a flag:
 
 ```python

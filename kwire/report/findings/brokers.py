@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -82,6 +82,11 @@ class Stalled(Rule[Limits]):
     """A broker that answers nobody for seconds, although several clients wait for what it answers at once."""
 
     name = "stalled-brokers"
+    finds = (
+        "a broker that answers nobody for seconds, while several connections wait for what it answers at "
+        "once; by broker, and which APIs waited"
+    )
+    thresholds: Mapping[str, str] = {"stalled_seconds": "{}", "stalled_connections": "{}"}
     place = 140
     tables: tuple[str, ...] = ("frames",)
     keys: tuple[str, ...] = BROKER

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,8 @@ class Metadata(Rule[Limits]):
     """A client asks for metadata over and over."""
 
     name = "metadata-storm"
+    finds = "a process that asks for metadata over and over"
+    thresholds: Mapping[str, str] = {"metadata_requests": "{} in a minute"}
     place = 40
     tables: tuple[str, ...] = ("frames",)
     also: tuple[str, ...] = ("connections",)
@@ -69,6 +71,8 @@ class Churn(Rule[Limits]):
     """A client opens connections all the time."""
 
     name = "connection-churn"
+    finds = "a client that opens connections all the time; those that were open before the capture do not count"
+    thresholds: Mapping[str, str] = {"connections": "{} in a minute"}
     place = 50
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = CLIENT
@@ -89,6 +93,11 @@ class ProducerPerMessage(Rule[Limits]):
     """A connection for every Produce request: a producer is made for each message."""
 
     name = "producer-per-message"
+    finds = (
+        "connections on which a client sent one Produce request and no more; those that were open before the "
+        "capture, or that a broker closed without an answer, do not count"
+    )
+    thresholds: Mapping[str, str] = {"single_produces": "{}"}
     place = 60
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = CLIENT
@@ -129,6 +138,11 @@ class CutOff(Rule[Limits]):
     """
 
     name = "cut-off-clients"
+    finds = (
+        "a client whose connections a broker closes, each time without an answer to an API that it never "
+        "answers: it does not serve this version"
+    )
+    thresholds: Mapping[str, str] = {"cut_off": "{} connections"}
     place = 260
     tables: tuple[str, ...] = ("connections", "frames")
     keys: tuple[str, ...] = (*CLIENT, "api_name", "api_version")
@@ -177,6 +191,8 @@ class Throttled(Rule[Limits]):
     """Brokers tell a client to wait: it is beyond its quota."""
 
     name = "throttled"
+    finds = "a client that is told to wait: it is beyond its quota; what several responses tell at once counts once"
+    thresholds: Mapping[str, str] = {"throttled_ms": "{}"}
     place = 150
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = CLIENT
@@ -215,6 +231,8 @@ class Sasl(Rule[Limits]):
     """Connections on which authentication failed, by principal where secrets are shown."""
 
     name = "sasl-failures"
+    finds = "connections on which authentication failed, by mechanism and error"
+    thresholds: Mapping[str, str] = {"sasl_failures": "{}"}
     place = 250
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = (*CLIENT, "principal", "sasl_mechanism", "kind")
@@ -243,6 +261,8 @@ class OutOfOrder(Rule[Limits]):
     """Responses that come after the response to a later request: clients rely on the order of requests."""
 
     name = "out-of-order-responses"
+    finds = "a broker or proxy whose responses come after the response to a later request, which breaks clients"
+    thresholds: Mapping[str, str] = {"out_of_order_responses": "{}"}
     place = 270
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = ("broker_host", "broker_port")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,8 @@ class EmptyFetches(Rule[Limits]):
     """
 
     name = "empty-fetches"
+    finds = "Fetch responses without records on a connection, nine of ten, one behind the other"
+    thresholds: Mapping[str, str] = {"empty_fetches": "{} in a minute"}
     place = 100
     tables: tuple[str, ...] = ("frames", "partitions")
     also: tuple[str, ...] = ("connections",)
@@ -73,6 +75,8 @@ class Commits(Rule[Limits]):
     """A client commits offsets all the time."""
 
     name = "over-committing"
+    finds = "a process that commits all the time"
+    thresholds: Mapping[str, str] = {"commits": "{} in a minute"}
     place = 110
     tables: tuple[str, ...] = ("calls",)
     also: tuple[str, ...] = ("connections",)
@@ -104,6 +108,11 @@ class Resets(Rule[Limits]):
     """
 
     name = "offset-resets"
+    finds = (
+        "a consumer that asks for an offset that the log does not have, and begins anew elsewhere: records "
+        "are lost or read twice. Followers that do not have it yet do not count"
+    )
+    thresholds: Mapping[str, str] = {"offset_resets": "{}"}
     place = 130
     tables: tuple[str, ...] = ("partitions",)
     keys: tuple[str, ...] = (*CLIENT, "topic", "partition", *BROKER)
