@@ -599,5 +599,4 @@ TABLE: Final = CaptureTable(
     maker=Records,
     shown=SHOWN,
     asked=(*ASKED, DELIVERY),
-    isolates=True,
 )

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 RECIPES = dict(
     re.findall(r"^### (.*?)\n(.*?)(?=^### |\Z)", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE)
 )
+BRIEF = ("--table", "messages", "--brief")
 DIFF = re.compile(r"^( *)```diff\n\1# (\S+)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 CLIENTS = ROOT / "tests" / "golden" / "kafka-4.3-kraft-java" / "clients.pcap"
 GOLDEN = ROOT / "tests" / "golden" / "kafka-3.9-kraft-raw" / "every-version.pcap"
@@ -122,16 +123,22 @@ def test_a_command(tmp_path: Path) -> None:
 def test_a_reading_option(tmp_path: Path) -> None:
     assert carried_out("A reading option", tmp_path) == ["kwire/options.py"]
     assert "--brief" in python(tmp_path, "-m", "kwire.cli", "decode", "--help")
-    assert int(python(tmp_path, "-m", "kwire.cli", "decode", str(GOLDEN), "--brief", "--format", "jsonl").count("\n"))
-    assert "| `brief` | `--brief` | an example | false |" in python(tmp_path, "-m", "kwire.options")
+    assert int(python(tmp_path, "-m", "kwire.cli", "decode", str(GOLDEN), *BRIEF, "--format", "jsonl").count("\n"))
+    assert "| `brief` | `--brief` | an example (of `messages`) | false |" in python(tmp_path, "-m", "kwire.options")
     said = python(
         tmp_path,
         "-c",
         "from kwire import capture, options\n"
-        f"print(sum(one.num_rows for one in capture.read({str(GOLDEN)!r}, brief=True)))\n"
+        f"print(sum(one.num_rows for one in capture.read({str(GOLDEN)!r}, "messages", brief=True)))\n"
         "print(options.values({'brief': 'true'})['brief'], options.settled({})['brief'])",
     )
     assert said.endswith("True False\n")
+    refused = subprocess.run(
+        [sys.executable, "-m", "kwire.cli", "decode", str(GOLDEN), "--brief"],
+        cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, text=True, capture_output=True,
+    )  # fmt: skip
+    assert refused.returncode == 2
+    assert "--brief is for the table messages, not frames" in refused.stderr
 
 
 def test_a_diff_that_does_not_fit_is_found() -> None:
