@@ -129,7 +129,7 @@ def test_a_reading_option(tmp_path: Path) -> None:
         tmp_path,
         "-c",
         "from kwire import capture, options\n"
-        f"print(sum(one.num_rows for one in capture.read({str(GOLDEN)!r}, "messages", brief=True)))\n"
+        f"print(sum(one.num_rows for one in capture.read({str(GOLDEN)!r}, 'messages', brief=True)))\n"
         "print(options.values({'brief': 'true'})['brief'], options.settled({})['brief'])",
     )
     assert said.endswith("True False\n")
