@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -117,6 +117,11 @@ class Stalled(Rule[Limits]):
     """
 
     name = "stalled-brokers"
+    finds = (
+        "a broker that answers nobody for seconds, while several connections wait for what it answers at once, or "
+        "clients give up and close them; by broker, and which APIs waited"
+    )
+    thresholds: Mapping[str, str] = {"stalled_seconds": "{}", "stalled_connections": "{}"}
     place = 140
     tables: tuple[str, ...] = ("frames",)
     also: tuple[str, ...] = ("connections",)
@@ -244,6 +249,11 @@ class LateAcks(Rule[Limits]):
     """
 
     name = "late-acks"
+    finds = (
+        "a broker that confirms writes only after seconds, while it answers other requests: a slow follower, or "
+        "disk. Throttled clients do not count"
+    )
+    thresholds: Mapping[str, str] = {"late_acks": "{} responses", "late_ack_seconds": "{}"}
     place = 145
     tables: tuple[str, ...] = ("frames",)
     also: tuple[str, ...] = ("calls",)
@@ -293,6 +303,11 @@ class Unreachable(Rule[Limits]):
     """
 
     name = "unreachable-brokers"
+    finds = (
+        "a broker that refuses connections, or does not answer their first packet. It answers at another time of "
+        "the capture"
+    )
+    thresholds: Mapping[str, str] = {"unreachable_seconds": "{}"}
     place = 138
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = BROKER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,8 @@ class EmptyFetches(Rule[Limits]):
     """
 
     name = "empty-fetches"
+    finds = "Fetch responses without records on a connection, nine of ten, one behind the other"
+    thresholds: Mapping[str, str] = {"empty_fetches": "{} in a minute"}
     place = 100
     tables: tuple[str, ...] = ("frames", "partitions")
     also: tuple[str, ...] = ("connections",)
@@ -96,6 +98,14 @@ class SmallFetches(Rule[Limits]):
     """Fetches that bring little each, although the log has much more: the consumer asks for no more at a time."""
 
     name = "small-fetches"
+    finds = (
+        "many Fetch responses with few records, although the log has many more: the limits of the consumer are too low"
+    )
+    thresholds: Mapping[str, str] = {
+        "small_fetches": "{} in a minute",
+        "small_fetch_bytes": "{}",
+        "small_fetch_records": "{} more",
+    }
     place = 105
     tables: tuple[str, ...] = ("partitions",)
     also: tuple[str, ...] = ("connections",)
@@ -140,6 +150,8 @@ class Commits(Rule[Limits]):
     """A client commits offsets all the time."""
 
     name = "over-committing"
+    finds = "a process that commits all the time"
+    thresholds: Mapping[str, str] = {"commits": "{} in a minute"}
     place = 110
     tables: tuple[str, ...] = ("calls",)
     also: tuple[str, ...] = ("connections",)
@@ -171,6 +183,11 @@ class Resets(Rule[Limits]):
     """
 
     name = "offset-resets"
+    finds = (
+        "a consumer that asks for an offset that the log does not have, and begins anew elsewhere: records "
+        "are lost or read twice. Followers that do not have it yet do not count"
+    )
+    thresholds: Mapping[str, str] = {"offset_resets": "{}"}
     place = 130
     tables: tuple[str, ...] = ("partitions",)
     keys: tuple[str, ...] = (*CLIENT, "topic", "partition", *BROKER)
@@ -232,6 +249,8 @@ class Hanging(Rule[Limits]):
     """
 
     name = "hanging-transactions"
+    finds = "a transaction that stays open: readers with `read_committed` get no record after its beginning"
+    thresholds: Mapping[str, str] = {"hanging_seconds": "{}"}
     place = 135
     tables: tuple[str, ...] = ("partitions",)
     together: Together = "topic"
