@@ -27,7 +27,7 @@ from kwire.kernels.layouts import Status
 from kwire.kernels.programs import Program, compile_program, job_column, value_column
 from kwire.records.arrow_types import STATUS_FIELDS
 from kwire.records.batching import batch_ranges
-from kwire.schema.model import PrimitiveLayout
+from kwire.schema.model import PrimitiveLayout, StructLayout
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.frames import BROKER, OF_FRAME, Capture, FrameColumns, text_sizes
@@ -104,12 +104,9 @@ _WORDS: Final = columns.status_words(CallStatus)
 _OF_FRAME: Final = tuple(one.name for one in SCHEMA if one.name not in (*_FIELDS, "frame_timestamp", "status", "error"))
 
 
-def _paths(api: int, response: int, version: int, wanted: Iterable[str]) -> dict[str, int]:
+def _paths(body: StructLayout, wanted: Iterable[str]) -> dict[str, int]:
     """The fields at the top of a body that are captured, in their order, with their registers."""
-    both = layouts(api, response, version)
-    if both is None:
-        return {}
-    types = {one.name: one.type.name for one in both[-1].fields if isinstance(one.type, PrimitiveLayout)}
+    types = {one.name: one.type.name for one in body.fields if isinstance(one.type, PrimitiveLayout)}
     found: dict[str, int] = {}
     for column in wanted:
         name = next((name for name, type_ in _ALL[column][1] if types.get(name) == type_), None)
@@ -118,9 +115,10 @@ def _paths(api: int, response: int, version: int, wanted: Iterable[str]) -> dict
     return {name: found[name] for name in types if name in found}
 
 
-def _program(wanted: Iterable[str], api: int, response: int, version: int) -> Program | None:
-    paths, both = _paths(api, response, version, wanted), layouts(api, response, version)
-    if not paths or both is None:
+def _program(wanted: Iterable[str], secrets: bool, api: int, response: int, version: int) -> Program | None:
+    both = layouts(api, response, version, secrets=secrets)
+    paths = {} if both is None else _paths(both[-1], wanted)
+    if both is None or not paths:
         return None
     last = list(paths)[-1]
     return compile_program(both, paths, emit_after=last, stop_after=last)
@@ -131,7 +129,7 @@ class _Maker(Maker):
         self._capture = Capture(run.name)
         self._schema = schema_
         wanted = [*_FIELDS, *(name for name in _ASKED if name in schema_.names)]
-        self._programs = Programs(partial(_program, wanted), len(_REGISTERS))
+        self._programs = Programs(partial(_program, wanted, run.options["secrets"]), len(_REGISTERS))
         self._names = {name: Names() for name, (type_, _) in _ALL.items() if type_ == _TEXT}
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:

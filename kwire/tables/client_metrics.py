@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.capture.frames import Frame, Frames
+from kwire.codec.redacting import emptied
 from kwire.errors import DecodeError, KwireError, LimitError
 from kwire.events.columns import VIOLATIONS
 from kwire.events.sessions import LONGEST_REQUESTED, codec_name, size_of
@@ -172,6 +173,7 @@ class _Maker(Maker):
         self._name = run.name
         self._schema = schema
         self._limits = run.options["limits"]
+        self._secrets = run.options["secrets"]
         self._only = run.only
         self._judge: Judge = run.memory.setdefault("client_metrics", Judge(run.options["limits"]))
         if not run.goes_on:
@@ -252,7 +254,8 @@ class _Maker(Maker):
         }
         try:
             most = min(LARGEST_PUSH, self._limits.decompressed)
-            found = points(unpack(body.compression_type, body.metrics, most))
+            hidden = not self._secrets and emptied(body).metrics != body.metrics
+            found = points(b"" if hidden else unpack(body.compression_type, body.metrics, most))
         except LimitError as error:
             why = f": {self._limits.said('decompressed')}" if most < LARGEST_PUSH else ""
             yield row | {"status": "too_large", "error": f"{error}{why}"}

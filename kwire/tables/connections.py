@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from kwire import schema
 from kwire.capture.frames import Frame, Frames, sentence
+from kwire.codec.redacting import emptied
 from kwire.errors import KwireError
 from kwire.kernels.layers import TUNNELS
 from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Role, Status
@@ -368,7 +369,7 @@ class _Maker(Maker):
                 continue
             try:
                 if hello[row]:
-                    body = frames[row].body
+                    body = self._shown(frames[row].body)
                     self._software[one] = (
                         printable(body.client_software_name[:_MOST_TEXT]),
                         printable(body.client_software_version[:_MOST_TEXT]),
@@ -388,6 +389,9 @@ class _Maker(Maker):
                 if self._sasl[one].outcome == "unfinished":
                     self._sasl[one].outcome = "ok"
 
+    def _shown(self, body: Any) -> Any:
+        return body if self._run.options["secrets"] else emptied(body)
+
     def _announce(self, number: int, body: Any) -> None:
         said = tuple((one.api_key, one.min_version, one.max_version) for one in body.api_keys)
         if said:
@@ -403,9 +407,9 @@ class _Maker(Maker):
             if refused is None and frame.api_key == ApiKey.SASL_AUTHENTICATE:
                 self._token(number, frame.body.auth_bytes, request=False)
             elif refused is not None:
-                one.fail(refused.body.error_code, getattr(refused.body, "error_message", None))
+                one.fail(refused.body.error_code, getattr(self._shown(refused.body), "error_message", None))
         elif frame.api_key == ApiKey.SASL_HANDSHAKE:
-            one.mechanism = printable(frame.body.mechanism[:_MOST_TEXT])
+            one.mechanism = printable(self._shown(frame.body).mechanism[:_MOST_TEXT])
             one.outcome, one.error = "unfinished", None
         else:
             one.principal = sasl_user(frame.body.auth_bytes) or one.principal

@@ -353,7 +353,7 @@ def _kinds(generation: int) -> Array:
             if message is not None and any(
                 next(_found(layouts_[-1]), None)
                 for version in message.versions
-                if (layouts_ := layouts(api, response, version)) is not None
+                if (layouts_ := layouts(api, response, version, secrets=True)) is not None
             ):
                 kinds[2 * api + response] = 1
     return kinds
@@ -368,7 +368,8 @@ class _Maker(Maker):
         self._schema = schema_
         self.wanted = frozenset(schema_.names)
         self._programs = Programs(self._program, REGISTERS)
-        self.topics = Topics(run.topics)
+        self._secrets = run.options["secrets"]
+        self.topics = Topics(run.topics, secrets=self._secrets)
         self.arrays: list[_Found] = []
         """By the number that stands in R_ARRAY."""
         self._registers: list[frozenset[int]] = []
@@ -377,7 +378,7 @@ class _Maker(Maker):
         self._only = run.only
 
     def _program(self, api: int, response: int, version: int) -> Program | None:
-        both = layouts(api, response, version)
+        both = layouts(api, response, version, secrets=self._secrets)
         if both is None:
             return None
         found = list(_found(both[-1]))

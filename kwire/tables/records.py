@@ -209,8 +209,8 @@ class Records(Maker):
                 run.memory[key] = self._committed
         self._later = run.later
         self._isolation = Isolation() if run.options["read_committed"] else None
-        self._sets = Programs(partial(_set_program, self._isolation is not None), SET_REGISTERS)
-        self._topics = Topics(run.topics)
+        self._sets = Programs(partial(_set_program, self._isolation is not None, run.options["secrets"]), SET_REGISTERS)
+        self._topics = Topics(run.topics, secrets=run.options["secrets"])
         self._only = run.only
 
     sees_all = True
@@ -545,17 +545,25 @@ def _struct(layout: StructLayout, path: tuple[str, ...]) -> StructLayout | None:
     return layout
 
 
-def _set_program(isolated: bool, api: int, response: int, version: int) -> Program | None:
+def _set_program(isolated: bool, secrets: bool, api: int, response: int, version: int) -> Program | None:
     message = schema.response(api) if response else schema.request(api)
-    return None if message is None else _program_of(ByIdentity(message), isolated, api, response, version)
+    return None if message is None else _program_of(ByIdentity(message), isolated, secrets, api, response, version)
 
 
 @lru_cache(maxsize=256)
-def _program_of(_message: ByIdentity, isolated: bool, api: int, response: int, version: int) -> Program | None:
-    found = layouts(api, response, version)
+def _program_of(
+    _message: ByIdentity, isolated: bool, secrets: bool, api: int, response: int, version: int
+) -> Program | None:
+    found = layouts(api, response, version, secrets=secrets)
     if found is None:
         return None
     fields = _SET_FIELDS[ApiKey(api)]
+    *around, name = fields[R_RECORDS].split(".")
+    inside = _struct(found[-1], tuple(around))
+    if inside is None or (
+        not secrets and any(one.name == name and one.secret not in ("", "topic") for one in inside.fields)
+    ):
+        return None
     # A response has no acks. They are always found: where a damaged frame ends must not depend on the caller.
     lists = {LISTS: R_ABORTED} if isolated else {}
     return compile_program(found, (*fields, "acks"), lists=lists, emit_after=fields[R_RECORDS])
@@ -582,5 +590,4 @@ TABLE: Final = CaptureTable(
     maker=Records,
     shown=SHOWN,
     asked=(*ASKED, DELIVERY),
-    isolates=True,
 )

@@ -189,7 +189,7 @@ def _without_explained(found: list[Finding]) -> list[Finding]:
     """
     causes: dict[tuple[Any, ...], list[Finding]] = {}
     for one in found:
-        for rule in RULES[one.rule].explains:
+        for rule in one.explains:
             causes.setdefault((rule, one.client_host, one.client_id), []).append(one)
 
     def explained(one: Finding) -> bool:
