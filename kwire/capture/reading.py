@@ -155,6 +155,8 @@ class Reading:
                 per_frame = len(fresh) // max(1, len(frames))
                 self.window = min(max(LEAST_WINDOW, FRAMES_AT_ONCE * per_frame), WINDOW)
             yield frames
+            # The next window takes as much memory.
+            del frames
             window = self.window
             if self._bytes_read == self._until and not final:
                 final = tracker.stands_alone()
