@@ -1,12 +1,12 @@
 """Files that are decompressed while they are read, by what they begin with: names may be wrong, and pipes have none.
 
-Imports pyarrow only for a file that is compressed.
+Imports pyarrow only for a file that is compressed, and not for gzip.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+import zlib
 from typing import Any, Final
 
 from kwire.capture.magics import compression
@@ -14,6 +14,13 @@ from kwire.capture.magics import compression
 __all__ = ["Around", "DamagedError", "Decompressed", "decompressed"]
 
 _HEAD: Final = 4
+_LEAST_PIECE: Final = 64
+_MOST_PIECE: Final = 4 << 10
+"""Bytes that are decompressed at once."""
+_READ: Final = 256 << 10
+_ALL: Final = 1 << 62
+_OF_GZIP: Final = 31
+"""``wbits`` of zlib: gzip and nothing else, with the largest window."""
 _NOT_HERE: Final = "xz"
 """Arrow does not know it: whoever reads the file says what it is."""
 
@@ -71,30 +78,120 @@ class Around(io.RawIOBase):
 class Decompressed(Around):
     """What ``source`` holds, decompressed.
 
-    Reading raises ``DamagedError``, and what ``source`` raises as it is.
+    Reading raises ``DamagedError``, and what ``source`` raises as it is. It does so after it has given the bytes before
+    the damage. All of them for gzip. For other formats the last ones may be missing: up to ``_MOST_PIECE`` bytes.
     """
 
     def __init__(self, source: Any, codec: str) -> None:
-        import pyarrow as pa
+        self._is_exact = codec == "gzip"
+        if self._is_exact:
+            super().__init__(_Gzip(source))
+        else:
+            import pyarrow as pa
 
-        super().__init__(pa.CompressedInputStream(source, codec))
+            super().__init__(pa.CompressedInputStream(source, codec))
+        self._error: Exception | None = None
+        self._given = 0
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Up to ``size`` bytes (-1 or None: all); none at the end only."""
-        return bytes(self._of_source(self._source.read, None if size is None or size < 0 else size))
+        left = _ALL if size is None or size < 0 else size
+        parts: list[bytes] = []
+        buffer = bytearray(min(left, _READ))
+        # An error is raised by the next call.
+        while left and not (parts and self._error) and (got := self.readinto(memoryview(buffer)[:left])):
+            parts.append(bytes(memoryview(buffer)[:got]))
+            left -= got
+        return b"".join(parts)
 
     def readinto(self, buffer: Any) -> int:
-        return int(self._of_source(self._source.readinto, buffer))
-
-    @staticmethod
-    def _of_source(read: Callable[[Any], Any], how_much: Any) -> Any:
-        try:
-            return read(how_much)
-        except OSError as error:
-            # Arrow's own errors are plain ones without a number. Those of a source come through it as they are.
-            if type(error) is not OSError or error.errno is not None:
-                raise
+        """Fill ``buffer`` as far as the source goes. Returns the number of bytes, which is 0 at the end only."""
+        view = memoryview(buffer)
+        filled = 0
+        while filled < len(view) and self._error is None:
+            # Arrow loses the bytes of the call that fails: of a small file that must be few.
+            piece = _READ if self._is_exact else min(_MOST_PIECE, _LEAST_PIECE + self._given // 16)
+            try:
+                got = int(self._source.readinto(view[filled : filled + piece]))
+            except Exception as error:
+                self._error = error
+                break
+            if not got:
+                break
+            filled += got
+            self._given += got
+        error = self._error
+        if filled or error is None:
+            return filled
+        # Arrow's own errors are plain ones without a number. Those of a source come through it as they are.
+        if type(error) is OSError and error.errno is None:
             raise DamagedError(*error.args) from None
+        raise error
+
+
+class _Gzip(Around):
+    """The content of gzip: its members one after the other, up to the byte before the damage."""
+
+    def __init__(self, source: Any) -> None:
+        super().__init__(source)
+        self._member: Any = None
+        """The decompressor of the current member."""
+        self._members = 0
+        self._input = b""
+        self._damage: str | None = None
+        """What is wrong after the bytes that were given."""
+
+    def readinto(self, buffer: Any) -> int:
+        """Decompress into ``buffer``. Returns 0 at the end only, and raises ``DamagedError``."""
+        view = memoryview(buffer)
+        while self._damage is None:
+            if not self._input:
+                self._input = bytes(self._source.read(_READ) or b"")
+            ended = not self._input
+            if self._member is None:
+                if self._members:
+                    # Padding, which gzip(1) ignores too.
+                    self._input = self._input.lstrip(b"\0")
+                if ended:
+                    return 0
+                if self._input:
+                    self._members += 1
+                    self._member = zlib.decompressobj(wbits=_OF_GZIP)
+                continue
+            if ended:
+                self._damage = "the compressed data is truncated"
+                break
+            made = self._decompressed(len(view))
+            if self._member.eof:
+                self._input, self._member = self._member.unused_data, None
+            if made:
+                view[: len(made)] = made
+                return len(made)
+        raise DamagedError(self._damage)
+
+    def _decompressed(self, size: int) -> bytes:
+        """Up to ``size`` bytes of the current member, out of the input that there is."""
+        before = self._member.copy()
+        try:
+            made: bytes = self._member.decompress(self._input, size)
+        except zlib.error as error:
+            damage = f"the compressed data is damaged: {error}"
+        else:
+            self._input = self._member.unconsumed_tail
+            return made
+        # A call that fails gives nothing. So the input is taken byte by byte, as far as that goes.
+        self._member = before
+        parts: list[bytes] = []
+        while size and self._input:
+            one, self._input = self._input[:1], self._input[1:]
+            try:
+                parts.append(before.decompress(one, size))
+            except zlib.error:
+                self._damage = damage
+                break
+            size -= len(parts[-1])
+            self._input = before.unconsumed_tail + self._input
+        return b"".join(parts)
 
 
 class _WithHead(Around):

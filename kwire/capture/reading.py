@@ -47,7 +47,7 @@ FIRST_WINDOW: Final = 256 << 10
 """Bytes of the first window while kernels run as Python."""
 
 COMPRESSED_PIECE: Final = 4 << 10
-"""Bytes read at once from a source that decompresses: the most that is lost where it is damaged."""
+"""Bytes read at once from a stream of Arrow that decompresses: the most that is lost where it is damaged."""
 
 UNREADABLE: Final = (OSError, EOFError, pa.ArrowException)
 """What a source may raise where it cannot be read."""
@@ -130,7 +130,7 @@ class Reading:
         self._bytes_read = 0
         self._broken: BaseException | None = None
         # A decompressor gives nothing of a read in which it fails. Other sources are read a window at a time.
-        self._piece = COMPRESSED_PIECE if isinstance(source, Decompressed | pa.CompressedInputStream) else WINDOW
+        self._piece = COMPRESSED_PIECE if isinstance(source, pa.CompressedInputStream) else WINDOW
         # Not what derives from these: its ``read`` may be another one.
         self._into = type(source) in _IN_PLACE and not live and self.window <= _MOST_IN_PLACE
         split = None if part is None else part.split
@@ -155,6 +155,8 @@ class Reading:
                 per_frame = len(fresh) // max(1, len(frames))
                 self.window = min(max(LEAST_WINDOW, FRAMES_AT_ONCE * per_frame), WINDOW)
             yield frames
+            # The next window takes as much memory.
+            del frames
             window = self.window
             if self._bytes_read == self._until and not final:
                 final = tracker.stands_alone()

@@ -12,8 +12,10 @@ order of their first packets, and the next capture knows the names of topics by 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -40,6 +42,10 @@ __all__ = ["Reader", "add_captures", "add_formats", "write"]
 
 _DIRECTIONS: Final = ("requests", "responses")
 FORMATS: Final = ("table", "json", "jsonl", "html", "parquet")
+_M_MMAP_THRESHOLD: Final = -3
+"""The parameter of mallopt(3)."""
+_LARGE: Final = 1 << 20
+"""Bytes from which on a buffer has pages of its own."""
 
 
 def add_formats(parser: argparse.ArgumentParser, more: Sequence[str] = ()) -> None:
@@ -56,6 +62,20 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
     add_options(parser, "ports", "vxlan_ports", "keylog", "topic_ids", "limits")
     parser.set_defaults(more=[], parser=parser)
+
+
+def _give_back_large_buffers() -> None:
+    """Lets the C library return each large buffer to the system when it is freed, if it is glibc.
+
+    An answer keeps small things that are made while large buffers come and go. In one heap these lie between them, and
+    the heap cannot shrink: a report on a hostile capture took 15 % more memory.
+    """
+    if sys.platform != "linux" or "MALLOC_MMAP_THRESHOLD_" in os.environ:
+        return
+    import ctypes
+
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE)
 
 
 class Reader:
@@ -78,6 +98,7 @@ class Reader:
         if getattr(args, "format", None) == "parquet" and args.output is None:
             args.parser.error("--format parquet needs -o OUT")
         check_outputs((*self._files, *(args.keylog or ())), args.output)
+        _give_back_large_buffers()
 
     def batches(self, tables: Mapping[str, Sequence[str] | None]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of some tables of all captures: a table's name, and a batch."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
 
-from kwire.errors import KwireError, MissingExtraError
+from kwire.errors import CaptureError, KwireError, MissingExtraError
 
 try:
     import numpy as np
@@ -34,7 +34,7 @@ except ImportError as _missing:  # pragma: no cover - depends on the installatio
 
 from kwire.log.files import has_segment_name, plain
 from kwire.log.folders import aborted_of, producers_of
-from kwire.log.regions import headers_of, regions
+from kwire.log.regions import Region, headers_of, regions
 from kwire.opening import is_regular, open_file
 from kwire.records.control import control_type
 from kwire.records.isolation import ABORT, COMMIT, NEEDED, Points
@@ -86,6 +86,14 @@ class InFolder:
         return open_file(self.path.parent / name, named=name == self.name, buffering=0)
 
 
+def _readable(stream: BinaryIO, unread: list[str]) -> Iterator[Region]:
+    """The regions of a segment up to where it cannot be read any further. ``unread`` gets what is wrong there."""
+    try:
+        yield from regions(stream)
+    except CaptureError as error:
+        unread.append(str(error))
+
+
 @dataclass(slots=True)
 class _Log:
     """What some segments say of transactions."""
@@ -100,7 +108,7 @@ class _Log:
 
     def read(self, stream: BinaryIO, only: frozenset[int] | None = None) -> None:
         """Takes one more segment. ``only``: these producers matter, and no transaction begins any more."""
-        for region in regions(stream):
+        for region in _readable(stream, self.unread):
             table = headers_of(region)
             table = table[
                 (table["crc_ok"] == 1)

@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from kwire.codec.redacting import REDACTED
 from kwire.errors import CaptureError
 from kwire.log.files import Segment
 from kwire.log.folders import (
     CHECKPOINTS,
+    TWICE,
     read_aborted,
     read_epochs,
     read_offsets,
@@ -27,6 +29,7 @@ from kwire.log.folders import (
 )
 from kwire.log.indexes import check_indexes, read_index, read_time_index
 from kwire.opening import is_regular
+from kwire.schema.configs import is_secret
 
 __all__ = ["Entries", "entries", "has_entries"]
 
@@ -94,6 +97,13 @@ def _offsets(path: Path) -> list[Row]:
     ]
 
 
+def _properties(path: Path) -> Entries:
+    lost: list[str] = []
+    found = read_properties(path, lost.append)
+    rows = [{"name": name, "value": REDACTED if is_secret(name, value) else value} for name, value in found.items()]
+    return Entries("properties", rows, {k: TWICE for k, name in enumerate(found) if name in lost})
+
+
 _BY_END: Final[Mapping[str, tuple[str, Callable[[Path], Entries | list[Row]]]]] = {
     ".timeindex": ("time index", _of_index),
     ".index": ("offset index", _of_index),
@@ -102,10 +112,7 @@ _BY_END: Final[Mapping[str, tuple[str, Callable[[Path], Entries | list[Row]]]]] 
     "leader-epoch-checkpoint": ("leader epochs", lambda path: [one._asdict() for one in read_epochs(path)]),
     **dict.fromkeys(CHECKPOINTS, ("offsets of partitions", _offsets)),
     "partition.metadata": ("id of a topic", lambda path: [read_partition_metadata(path)._asdict()]),
-    "meta.properties": (
-        "properties",
-        lambda path: [{"name": name, "value": value} for name, value in read_properties(path).items()],
-    ),
+    "meta.properties": ("properties", _properties),
 }
 
 

@@ -36,12 +36,15 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kwire.errors import CaptureError
 from kwire.log.files import Segment, find
 from kwire.opening import open_file
 from kwire.records.crc import crc32c
+
+if TYPE_CHECKING:
+    from kwire.log.indexes import IndexProblem
 
 __all__ = [
     "CHECKPOINTS",
@@ -71,6 +74,9 @@ CHECKPOINTS: Final = {
     "cleaner-offset-checkpoint": "cleaned_up_to",
 }
 """The checkpoints of a data directory, and the field of ``Partition`` that each fills."""
+
+TWICE: Final = "is there twice, with different values: the last one counts"
+"""A problem of a name in ``meta.properties``."""
 
 _LARGEST: Final = 8 << 20
 """Bytes of a file: 200,000 partitions in a checkpoint, 180,000 producers in a snapshot."""
@@ -198,6 +204,8 @@ def read_offsets(path: str | Path) -> dict[tuple[str, int], int]:
     found: dict[tuple[str, int], int] = {}
     for topic, partition, offset in _checkpoint(path, _OFFSETS, "a topic, a partition and an offset"):
         key = (topic.decode("utf-8", "replace"), int(partition))
+        if not 0 <= key[1] < 1 << 31 or int(offset) < -1:
+            raise CaptureError(f"partition {key[1]}, offset {int(offset)}: these cannot be", file=str(path))
         if key in found:
             raise CaptureError(f"{key[0]}-{key[1]} is there twice", file=str(path))
         found[key] = _int64(path, offset)
@@ -238,14 +246,15 @@ def read_partition_metadata(path: str | Path) -> PartitionMetadata:
     return PartitionMetadata(int(found[1]), found[2])
 
 
-def read_properties(path: str | Path) -> dict[str, str]:
-    """``meta.properties`` (any file of Java properties): texts by name, the last of equal names.
+def read_properties(path: str | Path, on_lost: Callable[[str], None] | None = None) -> dict[str, str]:
+    """``meta.properties`` (any file of Java properties): texts by name, the last of equal names as in Java.
 
-    Raises ``CaptureError`` for a file that is too large or has an escape that is none, ``OSError`` without one.
+    ``on_lost`` is called with a name that has another value before. Raises ``CaptureError`` for a file that is too
+    large or has an escape that is none, ``OSError`` without one.
     """
     path = Path(path)
     text = _content(path, _LONGEST).decode("latin-1")
-    found = {}
+    found: dict[str, str] = {}
     # A line that ends in an odd number of backslashes continues in the next. The first spaces there do not count.
     whole = re.sub(r"(?<!\\)((?:\\\\)*)\\(?:\r\n|\r|\n)[ \t\f]*", r"\1", text)
     for line in re.split(r"\r\n|\r|\n", whole):
@@ -255,7 +264,10 @@ def read_properties(path: str | Path) -> dict[str, str]:
         named = re.match(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL)
         if named is None:  # pragma: no cover - any line matches
             continue
-        found[_unescaped(path, named[1])] = _unescaped(path, named[2])
+        name, value = _unescaped(path, named[1]), _unescaped(path, named[2])
+        if found.get(name, value) != value and on_lost is not None:
+            on_lost(name)
+        found[name] = value
     return found
 
 
@@ -378,9 +390,9 @@ class Folder:
 def describe(path: str | Path, progress: Callable[[int], None] | None = None) -> Folder:
     """What stands in a data directory, or in the directory of one partition.
 
-    The headers of all batches are read, as far as they can be. Errors are listed in ``problems``. ``progress`` gets the
-    number of bytes of segments read so far. Raises ``CaptureError`` for a directory without segments, and ``OSError``
-    if there is no directory.
+    The headers of all batches are read, as far as they can be, and compared with the indexes. Errors are listed in
+    ``problems``. ``progress`` gets the number of bytes of segments read so far. Raises ``CaptureError`` for a directory
+    without segments, and ``OSError`` if there is no directory.
     """
     path = Path(path)
     folder = Folder(path)
@@ -393,8 +405,10 @@ def describe(path: str | Path, progress: Callable[[int], None] | None = None) ->
         one = Partition(known.topic or place.name, known.partition or 0, place, known.topic_id)
         folder.partitions.append(one)
         for segment in segments:
-            extent = _tried(one.problems, extent_of, segment)
-            if extent is not None:
+            found_in = _tried(one.problems, _read, segment)
+            if found_in is not None:
+                extent, wrong = found_in
+                one.problems += wrong
                 one.segments.append(extent)
                 done += extent.size
                 if progress is not None:
@@ -437,7 +451,12 @@ def _checkpoints(folder: Folder) -> None:
     inside = any(one.path == folder.path for one in folder.partitions)
     data = folder.path.absolute().parent if inside else folder.path
     if (data / "meta.properties").exists():
-        folder.properties = _tried(folder.problems, read_properties, data / "meta.properties") or {}
+        file = data / "meta.properties"
+
+        def twice(name: str) -> None:
+            folder.problems.append(f"{file}: {name} {TWICE}")
+
+        folder.properties = _tried(folder.problems, read_properties, file, twice) or {}
     by_name = {(one.topic, one.partition): one for one in folder.partitions}
     gone: dict[tuple[str, int], None] = {}
     for name, what in CHECKPOINTS.items():
@@ -456,15 +475,26 @@ def _checkpoints(folder: Folder) -> None:
 
 def extent_of(segment: Segment) -> Extent:
     """The offsets of a segment, by the headers of its batches. Damaged batches are left out."""
+    return _read(segment, indexes=False)[0]
+
+
+def _read(segment: Segment, *, indexes: bool = True) -> tuple[Extent, list[str]]:
+    """The offsets of a segment, and what is wrong with the indexes beside it. The segment is read once."""
     import numpy as np
 
     from kwire.log.regions import headers_of, regions
 
     first = last = None
     batches = 0
+    tables = []
+    indexes = indexes and segment.base_offset is not None and (segment.index.exists() or segment.time_index.exists())
     with open_file(segment.path, buffering=0) as stream:
         for region in regions(stream):
             table = headers_of(region)
+            if indexes:
+                whole = table.copy()
+                whole["position"] += region.position
+                tables.append(whole)
             table = table[table["crc_ok"] == 1]
             if not len(table):
                 continue
@@ -475,7 +505,17 @@ def extent_of(segment: Segment) -> Extent:
             first = low if first is None else min(first, low)
             last = high if last is None else max(last, high)
         size = os.fstat(stream.fileno()).st_size
-    return Extent(segment, first, last, batches, size)
+    problems: list[str] = []
+    if indexes:
+        from kwire.log.indexes import check_against
+
+        wrong: dict[str, list[IndexProblem]] = {}
+        for one in _tried(problems, check_against, segment, tables) or []:
+            wrong.setdefault(one.file, []).append(one)
+        for file, found in wrong.items():
+            several = f", and {len(found) - 1} more: kwire segments {file} shows them" if len(found) > 1 else ""
+            problems.append(f"{file}: entry {found[0].entry}: {found[0].message}{several}")
+    return Extent(segment, first, last, batches, size), problems
 
 
 def overlaps(path: str | Path) -> list[Overlap]:

@@ -18,6 +18,7 @@ offset with that of the first entry only. Of an index from before 3.8 it says "M
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -36,7 +37,15 @@ from kwire.naming import public
 from kwire.opening import is_regular, open_file
 from kwire.wire import CONTROL
 
-__all__ = ["IndexProblem", "OffsetEntry", "TimeEntry", "check_indexes", "read_index", "read_time_index"]
+__all__ = [
+    "IndexProblem",
+    "OffsetEntry",
+    "TimeEntry",
+    "check_against",
+    "check_indexes",
+    "read_index",
+    "read_time_index",
+]
 
 _OFFSETS: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIMES: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
@@ -97,7 +106,7 @@ def check_indexes(segment: Segment) -> list[IndexProblem]:
 
     A segment whose name is no offset cannot be checked: ``ValueError``. ``OSError`` if a file cannot be read.
     """
-    base = _base(segment)
+    _base(segment)
     if not segment.index.exists() and not segment.time_index.exists():
         return []
     tables = []
@@ -106,6 +115,12 @@ def check_indexes(segment: Segment) -> list[IndexProblem]:
             table = headers_of(region)
             table["position"] += region.position
             tables.append(table)
+    return check_against(segment, tables)
+
+
+def check_against(segment: Segment, tables: Sequence[Any]) -> list[IndexProblem]:
+    """The same for a segment that was read: ``tables`` are the headers of its regions, with positions in the file."""
+    base = _base(segment)
     table = joined(tables) if tables else headers(np.zeros(0, np.uint8))
     table = table[table["crc_ok"] >= 0]
     found: list[IndexProblem] = []

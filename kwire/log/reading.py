@@ -124,8 +124,9 @@ def read(
     A value with secrets is replaced by text, ``{"redacted": 212}``. With ``read_committed`` (``kwire.log.decided``) the
     segment is read twice. Then a stream without ``beside`` must be seekable, and only its own markers count.
 
-    Raises ``OSError`` if the file cannot be read, ``ValueError`` for a stream that would have to be seekable. The
-    content never raises.
+    Raises ``OSError`` if the file cannot be read, ``ValueError`` for a stream that would have to be seekable. Raises
+    ``CaptureError`` for a file that cannot be read to its end, after the rows before that place. The content of entries
+    never raises.
     """
     how = of_segments(options)
     limits, secrets = how["limits"], how["secrets"]
@@ -143,7 +144,7 @@ def read(
         if how["read_committed"]:
             verdicts = _decided(source, stream, segment, beside)
             inner = list(dict.fromkeys([*inner, *NEEDED]))
-        for region in regions(stream, progress=progress, on_note=on_note):
+        for region in regions(stream, progress=progress, on_note=on_note, name=constants["segment"]):
             starts = region.position + region.starts
             waiting = Waiting()
             for at, _, text in region.skipped:
@@ -187,7 +188,7 @@ def batches(
     constants, opened, _ = _opened(source, name, metadata)
     schema = _chosen(BATCHES, columns)
     with opened as stream:
-        for region in regions(stream, progress=progress, on_note=on_note):
+        for region in regions(stream, progress=progress, on_note=on_note, name=constants["segment"]):
             table = headers_of(region)
             problems = [(at, text) for at, _, text in region.skipped]
             unknown = table["crc_ok"] < 0

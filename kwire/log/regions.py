@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
-from kwire.errors import MissingExtraError
+from kwire.errors import CaptureError, MissingExtraError
 
 try:
     import numpy as np
+    import pyarrow as pa
 except ImportError as _missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("log segments", "capture") from _missing
 
@@ -28,6 +29,8 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 WINDOW: Final = 8 << 20
+_UNREADABLE: Final = (OSError, EOFError, pa.ArrowException)
+"""What a stream may raise where it cannot be read."""
 
 
 @dataclass(slots=True)
@@ -51,15 +54,21 @@ def regions(
     size: int = WINDOW,
     progress: Callable[[int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
+    name: str | None = None,
 ) -> Iterator[Region]:
     """``stream`` in regions of about ``size`` bytes. A region's data is valid until the next one is asked for.
 
     A file that is damaged in many places has no more regions than others: the work for each costs more than its bytes.
+
+    A stream may fail after it has given bytes: damaged compression, a disk, an object store. Then the regions of these
+    bytes come first, and after them a ``CaptureError`` with the offset and ``name``. Its ``__cause__`` is the error of
+    the stream.
     """
     # The buffer is larger than a window. So its rest is moved once for each window, not once for each damaged place.
     buffer: Bytes = np.empty(2 * size, np.uint8)
     begin = filled = position = 0
     ended = False
+    broken: Exception | None = None
     engine = PYTHON
     lost: int | None = None
     ahead: int | None = None
@@ -87,7 +96,12 @@ def regions(
             buffer[:filled] = buffer[begin : begin + filled].copy()
             begin, before = 0, filled
             while filled < buffer.size and not ended:
-                got = stream.readinto(memoryview(buffer.data)[filled:])  # type: ignore[attr-defined]
+                try:
+                    got = stream.readinto(memoryview(buffer.data)[filled:])  # type: ignore[attr-defined]
+                except _UNREADABLE as error:
+                    if not position + filled:
+                        raise
+                    broken, got = error, 0
                 ended = not got
                 filled += got or 0
             engine = choose(filled - before)
@@ -129,8 +143,15 @@ def regions(
         if last and (lost is None or not left):
             if runs or skipped:
                 yield region()
-            if left and on_note is not None:
+            if left and on_note is not None and broken is None:
                 on_note(f"{left} bytes at the end belong to an entry that was not written to its end")
+            if lost is not None and zeros and on_note is not None:
+                on_note(f"{position + used - lost} bytes at the end are zeros: space that was allocated in advance")
+            if broken is not None:
+                said = " ".join(str(broken).split()) or type(broken).__name__
+                raise CaptureError(
+                    f"cannot be read any further: {said}", file=name, offset=position + filled - begin
+                ) from broken
             return
         if not used and not last:
             # The entry is longer than the window. It grows as bytes arrive, not as lengths promise.

@@ -63,8 +63,17 @@ class Accepted:
         waits[again[: max(0, len(again) - self._patience)]] = False
         kept = asked & ~waits & ~_refused(rows, at, requests, asked)
         if waits.any():
-            self.waiting = rows.part(self._columns, at[waits])
+            self.waiting = _compact(rows, self._columns, at[waits])
         return rows, at[kept], int(kept[:old].sum())
+
+
+def _compact(rows: Rows, columns: Sequence[str], at: Array) -> pa.Table:
+    """Some rows with some columns. Texts are dictionaries of what these rows have: most have the same few."""
+    made = {}
+    for name in columns:
+        (values,) = rows.part((name,), at).columns
+        made[name] = values.combine_chunks().dictionary_encode() if pa.types.is_string(values.type) else values
+    return pa.table(made)
 
 
 def _refused(rows: Rows, at: Array, requests: Array, asked: Array) -> Array:

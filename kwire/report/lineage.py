@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -80,7 +80,7 @@ class Edge:
     role: str
     client_host: str
     client_id: str | None
-    groups: list[str] = field(default_factory=list)
+    groups: Sequence[str] = ()
     messages: int = 0
     records: int = 0
     bytes: int = 0

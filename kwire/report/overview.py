@@ -76,9 +76,9 @@ def _union(*parts: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
 TABLES: Final = _union(_OWN, rules.needed(), edges.TABLES, {"connections": CONNECTIONS, "records": RECORDS})
 """The tables that are read, with their columns."""
 
-_AT_ONCE: Final = 1 << 16
+_AT_ONCE: Final = 1 << 15
 """Rows of a table that are added up together,"""
-_BYTES_AT_ONCE: Final = 8 << 20
+_BYTES_AT_ONCE: Final = 4 << 20
 """or this many bytes of them."""
 COARSE: Final = 5
 """Steps of latencies that are one over time: 10 %."""
@@ -189,6 +189,8 @@ class Overview:
         if not waiting:
             return
         rows = rows_of(name, waiting)
+        # They are in ``rows``, as copies.
+        waiting.clear()
         self._takers[name](rows)
         if name in self._of_rules:
             self.finder.add_rows(name, rows)

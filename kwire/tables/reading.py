@@ -224,6 +224,8 @@ def _batches(
         for frames in reading:
             for one, maker in makers.items():
                 yield from _filled(one, maker.batches(frames))
+            # The next window takes as much memory, and so do the rows of the end.
+            del frames
     except CaptureError as problem:
         error = CaptureError(problem.message, file=name or None, offset=problem.offset)
         error.__cause__ = problem.__cause__

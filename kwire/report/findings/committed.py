@@ -6,6 +6,7 @@ import bisect
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
+from weakref import ref
 
 import numpy as np
 import pyarrow as pa
@@ -202,25 +203,26 @@ class Committed:
         self.clusters: Clusters = Clusters()
         self._open: pa.Table | None = None
         """Commits in transactions that have not ended."""
-        self._rows: Rows | None = None
-        self._calls: Rows | None = None
+        # Rows take much memory: who reads them keeps them as long as it needs them.
+        self._rows: ref[Rows] | None = None
+        self._calls: ref[Rows] | None = None
         self._found: InOrder | None = None
         self._requests = Accepted(self.COLUMNS)
         self._last = _Last()
 
     def of(self, rows: Rows) -> InOrder:
         """The commits of a batch."""
-        if self._found is None or self._rows is not rows:
+        if self._found is None or self._rows is None or self._rows() is not rows:
             self._settle()
-            self._rows = rows
+            self._rows = ref(rows)
             made = rows.where(api_name=("OffsetCommit", "TxnOffsetCommit"), status="ok")
             self._found = _sorted(*self._ended(*self._accepted(rows, made)))
         return self._found
 
     def of_calls(self, rows: Rows) -> None:
         """Take rows of ``calls``, once."""
-        if self._calls is not rows:
-            self._calls = rows
+        if self._calls is None or self._calls() is not rows:
+            self._calls = ref(rows)
             self.transactions.take(rows)
             self.clusters.take(rows)
 
@@ -230,7 +232,8 @@ class Committed:
         waiting = [one for one in (self._requests.waiting, self._open) if one is not None]
         if not waiting:
             return None
-        rows = Rows(pa.concat_tables(waiting))
+        parts = [Rows(one).part(self.COLUMNS, np.arange(one.num_rows)) for one in waiting]
+        rows = Rows(pa.concat_tables(parts))
         at = np.arange(rows.table.num_rows)
         counts = [
             verdict or (verdict is None and not self.transactions.seen(capture, frame))
@@ -312,6 +315,8 @@ def _sorted(rows: Rows, at: Array) -> InOrder:
         places = places.astype(np.uint16)  # sorted by digits
     in_order = bool((times[1:] >= times[:-1]).all())
     order = np.argsort(places, kind="stable") if in_order else np.lexsort((times, places))
+    if not len(at):
+        rows = Rows(rows.table.schema.empty_table())
     at, own = at[order], places[order]
     first = np.flatnonzero(np.append(True, own[1:] != own[:-1])) if len(at) else at
     return InOrder(rows, at, times[order], rows.values("offset")[at], first)

@@ -189,7 +189,7 @@ class Lag(Offsets):
     advice = "add members (up to the number of partitions), or see what makes the consumer slow"
     _MOST_ASKED = 1_000
     """Produce requests of a connection and partition that wait for their responses."""
-    _MOST_WAITING = 1 << 16
+    _MOST_WAITING = 1 << 14
     """Connections and partitions with such."""
 
     def __init__(self, limits: Limits) -> None:
@@ -198,10 +198,10 @@ class Lag(Offsets):
         """By broker, topic and partition: the largest offset that was reported."""
         self._ends: dict[tuple[Any, ...], _Course] = {}
         self._offsets: dict[Place, _Course] = {}
-        self._waiting: dict[tuple[Any, ...], tuple[int, int, array[int]]] = {}
+        self._waiting: dict[tuple[Any, ...], array[int]] = {}
         """By capture, connection, broker, topic and partition: the newest batch that was written.
 
-        It has its offset, its records, and the records of requests without a response.
+        It has its offset, its records, and the records of requests without a response: one object, there may be many.
         """
 
     def take_partitions(self, rows: Rows) -> None:
@@ -258,7 +258,7 @@ class Lag(Offsets):
         for end in ends:
             mine, last = order[last:end], end
             key = keys[int(logs[mine[0]])]
-            begin, count, queue = self._waiting.pop(key, (-1, 0, array("q")))
+            begin, count, *queue = self._waiting.pop(key, (-1, 0))
             queue.extend(records[mine[asked[mine]]].tolist())
             told = offsets[mine[~asked[mine]]]
             if len(told):
@@ -268,7 +268,7 @@ class Lag(Offsets):
                 del queue[: len(told)]
             if queue or begin < 0:
                 del queue[: -self._MOST_ASKED]
-                self._waiting[key] = begin, count, queue
+                self._waiting[key] = array("q", (begin, count, *queue))
                 if len(self._waiting) > self._MOST_WAITING:
                     self._settle(next(iter(self._waiting)))
             else:
@@ -282,14 +282,14 @@ class Lag(Offsets):
 
         The last response may not belong to the last of them, so the smallest of them counts.
         """
-        begin, count, queue = self._waiting.pop(key)
+        begin, count, *queue = self._waiting.pop(key)
         if begin >= 0:
             self._reach(key[2:], begin + min(count, *queue))
 
     def _newest_of(self) -> dict[_OfCluster, int]:
         """The end of each log, as far as it is known: the newest high watermark, what was written."""
         ends = list(self._newest.items())
-        for key, (begin, count, queue) in self._waiting.items():
+        for key, (begin, count, *queue) in self._waiting.items():
             if begin >= 0:
                 ends.append((key[2:], begin + min(count, *queue)))
         made: dict[_OfCluster, int] = {}

@@ -211,8 +211,9 @@ class Duplicates(Rule[Limits]):
         self._again: list[pa.Table] = []
         """Batches that came again, with where and when the first was sent."""
         self._found = 0
-        self._open: dict[tuple[str, int], tuple[str, str | None]] = {}
+        self._open: list[pa.Table] = []
         """Connections with requests that were not answered, and whose they are."""
+        self._opened = 0
         self._answered = Tallies("of_capture", "connection", *CLIENT, largest=True)
         """Of connections and clients: when the last request was sent that was answered."""
         self._unsure: _Refusals[tuple[str, int]] = _Refusals()
@@ -224,9 +225,9 @@ class Duplicates(Rule[Limits]):
         elif name == "connections":
             made = kafka_connections(rows)
             made = made[rows.values("unanswered")[made] > 0]
-            for capture, connection, *client in tuples(rows.part(("capture", "connection", *CLIENT), made)):
-                if len(self._open) < _MOST:
-                    self._open[capture, connection] = client[0], client[1]
+            made = made[: _MOST - self._opened]
+            self._open.append(rows.part(("capture", "connection", *CLIENT), made))
+            self._opened += len(made)
         else:
             self._answers(rows)
 
@@ -283,7 +284,12 @@ class Duplicates(Rule[Limits]):
         if not self._again:
             return
         answered: dict[tuple[str, int], float] = {}
-        clients = dict(self._open)
+        unanswered = {
+            (capture, connection): (host, client)
+            for part in self._open
+            for capture, connection, host, client in tuples(part)
+        }
+        clients = dict(unanswered)
         for (capture, connection, host, client), one in self._answered.items():
             answered[capture, connection] = max(one.amount, answered.get((capture, connection), 0.0))
             clients.setdefault((capture, connection), (host, client))
@@ -297,7 +303,7 @@ class Duplicates(Rule[Limits]):
             if clients.get(others[k], clients.get(place)) == clients.get(place)
             # A microsecond is lost where latencies are rounded.
             and (
-                (place in self._open and sent[k] > answered.get(place, 0.0) + 1)
+                (place in unanswered and sent[k] > answered.get(place, 0.0) + 1)
                 or self._unsure.between(place, sent[k], then[k])
             )
         ]

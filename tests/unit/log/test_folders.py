@@ -116,6 +116,40 @@ def test_segments_of_brokers_do_not_overlap_and_those_that_do_are_said(tmp_path:
     assert not described.sound
 
 
+@pytest.mark.parametrize("end", [".index", ".timeindex"])
+def test_a_ruined_index_is_a_problem_of_its_partition(
+    end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in SEGMENTS.glob("*-indexes"):
+        assert log.describe(folder).sound
+    place = tmp_path / "index-plain-0"
+    shutil.copytree(INDEXES / "index-plain-0", place)
+    index = sorted(place.glob(f"*{end}"))[0]
+    index.write_bytes(b"\xff" * 24)
+    found = log.describe(place)
+    (problem,) = found.partitions[0].problems
+    assert problem.startswith(f"{index.name}: entry 0: ")
+    assert problem.endswith(f" more: kwire segments {index.name} shows them")
+    assert main(["segments", str(place)]) == 1
+    assert problem in capsys.readouterr().out
+    index.write_bytes(b"abc")
+    (problem,) = log.describe(place).partitions[0].problems
+    assert problem == f"{index.name}: entry 0: 3 bytes behind the last whole entry"
+
+
+def test_a_property_that_is_there_twice_is_a_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(KRAFT / "node-1", data)
+    file = data / "meta.properties"
+    file.write_bytes(file.read_bytes() + b"node.id=7\nversion=1\nssl.key.password=hunter2\n")
+    found = log.describe(data)
+    assert found.problems == [f"{file}: node.id is there twice, with different values: the last one counts"]
+    assert main(["segments", str(file)]) == 1
+    out = capsys.readouterr().out
+    assert "name node.id, value 7: problem: is there twice" in out
+    assert "hunter2" not in out
+
+
 READERS: list[tuple[Callable[[Path], Any], Path]] = [
     (log.read_offsets, KRAFT / "node-1" / "replication-offset-checkpoint"),
     (log.read_epochs, KRAFT / "node-1" / "folder-plain-1" / "leader-epoch-checkpoint"),
@@ -164,6 +198,8 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     assert refused(log.read_offsets, b"0\n1\na 0\n") == " at byte 4: a topic, a partition and an offset was expected"
     assert refused(log.read_offsets, b"0\n2\na 0 1\na 0 2\n") == ": a-0 is there twice"
     assert refused(log.read_offsets, b"0\n1\na 0 9999999999999999999\n").endswith("is no int64")
+    assert refused(log.read_offsets, b"0\n1\na -1 5\n") == ": partition -1, offset 5: these cannot be"
+    assert refused(log.read_offsets, b"0\n1\na 1 -5\n") == ": partition 1, offset -5: these cannot be"
     assert refused(log.read_epochs, b"0\n2\n3 5\n2 6\n") == ": epoch 2 from 6 behind epoch 3 from 5"
     assert refused(log.read_partition_metadata, b"version: 0\ntopic_id: x\n").startswith(" at byte 0")
     assert refused(log.read_properties, b"a=\\u12").endswith(r"a \u without four hexadecimal digits")
