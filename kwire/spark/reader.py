@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -50,6 +51,10 @@ __all__ = ["BAD_FILE", "FilePartition", "FileReader", "PushingReader", "SensorPa
 
 BAD_FILE: Final = "bad_file"
 """``status`` of the row that stands for a file that could not be read, or not to its end."""
+
+LOG: Final = logging.getLogger("kwire.spark")
+"""A source has no place for what it says of a whole file. A warning is in the executor's log, and in Spark's
+``python_worker_logs()`` where workers log."""
 
 OPENING: Final = 64 << 10
 """Bytes that each file counts more than it has, since it has to be opened."""
@@ -227,13 +232,19 @@ class FileReader(DataSourceReader):
     def _terms(self, table: Table, file: File) -> dict[str, Any]:
         """How ``file`` is read."""
         one = self.options
+        committed = one.values["read_committed"]
+
+        def log(note: str) -> None:
+            LOG.warning("%s", one.stores.hidden(f"{file.name}: {note}"))
+
         if isinstance(table, LogTable):
             metadata = (file.beside("partition.metadata") or b"").decode("ascii", "replace")
             terms = {name: one.values[name] for name in OF_SEGMENTS} | {"name": file.name, "metadata": metadata}
-            return terms | ({"beside": FolderOf(file)} if one.values["read_committed"] else {})
+            return terms | {"on_note": log} | ({"beside": FolderOf(file)} if committed else {})
         if self._beside is None:
             self._beside = one.beside()
-        return {"name": file.name, **one.traffic, **one.content, **self._beside}
+        # Of a capture without it, nearly every small file would say something.
+        return {"name": file.name, **one.traffic, **one.content, **self._beside, "on_note": log if committed else None}
 
 
 class PushingReader(FileReader):
