@@ -141,23 +141,24 @@ def read(
     budget = Budget(limits)
     with opened as stream:
         verdicts = None
+        decoded = inner
         if how["read_committed"]:
             verdicts = _decided(source, stream, segment, beside)
-            inner = list(dict.fromkeys([*inner, *NEEDED]))
+            decoded = list(dict.fromkeys([*inner, *NEEDED]))
         for region in regions(stream, progress=progress, on_note=on_note, name=constants["segment"]):
             starts = region.position + region.starts
             waiting = Waiting()
             for at, _, text in region.skipped:
                 waiting.add((at,), text)
             pieces = decode_pieces(
-                region.data, region.starts, region.lengths, limits=limits, columns=inner, budget=budget
+                region.data, region.starts, region.lengths, limits=limits, columns=decoded, budget=budget
             )
             for found, after in pieces:
                 for run, at, text in found.problems:
                     waiting.add((int(starts[run]) + at,), text)
                 rows, of_set = found.batch, found.set_index
                 if verdicts is not None and (kept := verdicts.kept(rows)) is not None:
-                    rows, of_set = rows.filter(pa.array(kept)), of_set[kept]
+                    rows, of_set = rows.select(inner).filter(pa.array(kept)), of_set[kept]
                 values = {one: rows.column(one) for one in inner}
                 before = pa.scalar(starts[0]) if len(starts) == 1 else pa.array(starts[of_set])
                 values["position"] = pc.add(values["position"], before)

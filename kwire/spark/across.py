@@ -405,8 +405,12 @@ class _Decoding:
             return
         part, broken = found
         reader, files = FileReader(self.work.options, self.schema), self.work.files.broken(place, broken)
-        for file, (one, ended) in zip(files, part.of_files(len(files)), strict=True):
-            yield from reader.rows_of(file, one, ended)
+        parts = part.of_files(len(files))
+        yield from reader.joined(
+            lambda decode: (
+                batch for file, (one, ended) in zip(files, parts, strict=True) for batch in decode(file, one, ended)
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +30,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kwire.errors import KwireError, MissingExtraError
 from kwire.options import OF_SEGMENTS
 from kwire.spark import partitioned
+from kwire.spark.arrow import Joined
 from kwire.spark.files import FolderOf, in_groups
 from kwire.spark.pushed import narrowed
 from kwire.spark.sensors import by_sensor, one_by_one
@@ -43,12 +45,16 @@ if TYPE_CHECKING:
     from kwire.capture.tracker import Tracker
     from kwire.spark.files import File, Pairs
     from kwire.spark.options import Options
-    from kwire.spark.sensors import SensorFiles
+    from kwire.spark.sensors import Decode, SensorFiles
 
 __all__ = ["BAD_FILE", "FilePartition", "FileReader", "PushingReader", "SensorPartition"]
 
 BAD_FILE: Final = "bad_file"
 """``status`` of the row that stands for a file that could not be read, or not to its end."""
+
+LOG: Final = logging.getLogger("kwire.spark")
+"""A source has no place for what it says of a whole file. A warning is in the executor's log, and in Spark's
+``python_worker_logs()`` where workers log."""
 
 OPENING: Final = 64 << 10
 """Bytes that each file counts more than it has, since it has to be opened."""
@@ -178,10 +184,17 @@ class FileReader(DataSourceReader):
         """Batches of the rows of some files, or of the captures of a sensor. Where there is no partition, Spark gives
         one of its own."""
         if isinstance(partition, FilePartition):
-            for file in partition.files:
-                yield from self.rows_of(file)
+            files = partition.files
+            yield from self.joined(lambda decode: (batch for file in files for batch in decode(file, None, None)))
         elif isinstance(partition, SensorPartition):
-            yield from one_by_one(partition.captures, self.rows_of)
+            captures = partition.captures
+            yield from self.joined(lambda decode: one_by_one(captures, decode))
+
+    def joined(self, batches_of: Callable[[Decode], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+        """What ``batches_of`` makes with ``rows_of``, where batches of small files are joined."""
+        joined = Joined()
+        yield from batches_of(lambda file, part, ended: joined.of(file, self.rows_of(file, part, ended)))
+        yield from joined.rest()
 
     def rows_of(
         self, file: File, part: Part | None = None, ended: Callable[[Tracker], None] | None = None
@@ -219,13 +232,19 @@ class FileReader(DataSourceReader):
     def _terms(self, table: Table, file: File) -> dict[str, Any]:
         """How ``file`` is read."""
         one = self.options
+        committed = one.values["read_committed"]
+
+        def log(note: str) -> None:
+            LOG.warning("%s", one.stores.hidden(f"{file.name}: {note}"))
+
         if isinstance(table, LogTable):
             metadata = (file.beside("partition.metadata") or b"").decode("ascii", "replace")
             terms = {name: one.values[name] for name in OF_SEGMENTS} | {"name": file.name, "metadata": metadata}
-            return terms | ({"beside": FolderOf(file)} if one.values["read_committed"] else {})
+            return terms | {"on_note": log} | ({"beside": FolderOf(file)} if committed else {})
         if self._beside is None:
             self._beside = one.beside()
-        return {"name": file.name, **one.traffic, **one.content, **self._beside}
+        # Of a capture without it, nearly every small file would say something.
+        return {"name": file.name, **one.traffic, **one.content, **self._beside, "on_note": log if committed else None}
 
 
 class PushingReader(FileReader):

@@ -11,11 +11,12 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from transactions import committed, drawn, write
+from transactions import PLAIN, committed, drawn, log_of, write
 
 from kwire import log
 from kwire.log.internal import DECODED, decoded
 from kwire.spark import table_schema
+from kwire.spark.source import KwireDataSource
 
 SEGMENTS = Path(__file__).parents[1] / "golden" / "segments"
 NAME = f"{0:020}.log"
@@ -174,3 +175,39 @@ def test_read_committed_gives_what_a_consumer_of_the_log_gets(spark: SparkSessio
     assert sorted(row.offset for row in frame.select("offset").collect()) == committed(entries)
     with pytest.raises(PySparkException, match=r"read_committed.*not batches"):
         load(spark, str(tmp_path), read_committed=True, table="batches").schema  # noqa: B018
+
+
+def test_what_read_committed_leaves_out_undecided_is_counted_in_the_log_of_workers(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    entries = log_of((1, "data", 2), (PLAIN, "data", 3), (1, "commit"), (2, "data"), (PLAIN, "data", 4))
+    write(tmp_path / "orders-0", entries, [])
+    source = KwireDataSource({"path": str(tmp_path), "format": "log", "read_committed": "true"})
+    reader = source.reader(source.schema())
+    (partition,) = reader.partitions()
+    assert sum(batch.num_rows for batch in reader.read(partition)) == 5
+    (said,) = caplog.messages
+    assert said.startswith(str(tmp_path / "orders-0" / NAME))
+    assert "5 records are left out from offset 6 on" in said
+    # With a view, Spark shows what Python workers log.
+    logs = "spark.sql.pyspark.worker.logging.enabled"
+    spark.conf.set(logs, "true")
+    try:
+        assert load(spark, str(tmp_path), read_committed=True).count() == 5
+        rows = spark.tvf.python_worker_logs().where("logger = 'kwire.spark'").collect()
+    finally:
+        spark.conf.unset(logs)
+    assert [row.msg for row in rows] == [said]
+
+
+def test_what_read_committed_cannot_know_of_captures_is_in_the_log_of_workers(
+    captures: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    golden = captures.parent / "kafka-3.9-kraft-java" / "clients.pcap"
+    for wanted in ("false", "true"):
+        source = KwireDataSource({"path": str(golden), "table": "records", "read_committed": wanted})
+        reader = source.reader(source.schema())
+        for partition in reader.partitions():
+            list(reader.read(partition))
+        assert bool(caplog.messages) == (wanted == "true"), caplog.messages
+    assert any("in Produce requests: whether they are committed is decided later" in one for one in caplog.messages)

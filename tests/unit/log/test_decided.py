@@ -8,11 +8,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from segments_made import segment_bytes
 from transactions import PLAIN, Entry, committed, drawn, log_of, write
 
 from kwire import log
+from kwire.log.decided import NEEDED, Decided, _Log
 from kwire.records import Record, encode
 from kwire.records.control import control_key
 from kwire.tables import table
@@ -154,3 +157,33 @@ def test_decoded_records_are_left_out_likewise(tmp_path: Path) -> None:
     (segment,) = log.find(folder)
     found = deep.read(segment, columns=["offset", "record_type"], read_committed=True)
     assert [row["offset"] for one in found for row in one.to_pylist()] == [0, 1, 2, 3, 10, 11, 12, 13]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_neighbours_are_decided_as_each_alone_whatever_stands_between_them(seed: int) -> None:
+    """A marker may be no row, producers may take turns, and offsets of a damaged segment may go back."""
+    some = random.Random(seed)
+    known = _Log()
+    marks = sorted(some.sample(range(400), 30))
+    known.mark(
+        np.array([some.randrange(3) for _ in marks]),
+        np.array(marks),
+        np.array([some.random() < 0.5 for _ in marks]),
+    )
+    rows: list[tuple[int, int | None, bool, bool]] = []
+    at = 0
+    while len(rows) < 300:
+        producer, transactional = some.choice([None, 0, 1, 2]), some.random() < 0.8
+        for _ in range(some.randrange(1, 20)):
+            at += some.choice([1, 1, 1, 30])
+            if some.random() < 0.01:
+                at = some.randrange(400)
+            rows.append((at, producer, transactional, some.random() < 0.05))
+    kinds = (pa.int64(), pa.int64(), pa.bool_(), pa.bool_())
+    schema = pa.schema(list(zip(NEEDED, kinds, strict=True)))
+    batch = pa.RecordBatch.from_pylist([dict(zip(NEEDED, row, strict=True)) for row in rows], schema)
+    kept = Decided(known).kept(batch)
+    assert kept is not None
+    each = [Decided(known).kept(batch.slice(row, 1)) for row in range(len(rows))]
+    assert kept.tolist() == [one is None or bool(one[0]) for one in each]
+    assert 0 < int(kept.sum()) < len(rows)
