@@ -1,4 +1,4 @@
-"""Rules about brokers: those that stand still, are gone, or are slow to say that something is written."""
+"""Rules about brokers: those that stand still, are gone, or are slow to confirm writes."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Limits:
     stalled_connections: int = 2
     """while requests of this many connections waited that brokers answer at once."""
     unreachable_seconds: float = 60.0
-    """For how long a broker that has answered before or after took no new connection."""
+    """For how long a broker took no new connection, although it answers at another time of the capture."""
     late_acks: int = 3
-    """Produce requests that one broker answered after more than"""
+    """Produce requests that one broker answered later than"""
     late_ack_seconds: float = 5.0
-    """this time: clients give up after 30 s."""
+    """this time. Clients give up after 30 s by default."""
 
 
 _SLOT: Final = 250_000
@@ -41,7 +41,7 @@ _MOST_RUNS: Final = 1 << 14
 _MOST_LATE: Final = 1 << 16
 """Responses that came late, of all brokers."""
 _NEVER: Final = 1 << 62
-"""The slot in which a broker answers that does not answer any more."""
+"""The slot of the next answer, where there is none."""
 _OF: Final = (*BROKER, "capture", "connection", "api_name")
 _ON_PURPOSE: Final = WAITING | {
     "AlterPartitionReassignments", "CreatePartitions", "CreateTopics", "DeleteRecords", "DeleteTopics", "ElectLeaders",
@@ -79,7 +79,7 @@ class _Runs:
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
-    """A request that waited: from when to when, in microseconds, and for which API."""
+    """A request that waited: when it began and ended, in microseconds, where, and its API."""
 
     since: int
     until: int
@@ -137,9 +137,9 @@ class Stalled(Rule[Limits]):
         """Responses that came late, with their times."""
         self._asked = Tallies(*_OF)
         self._answered = Tallies(*_OF[:-1])
-        """Of connections: requests that are answered at once, and responses."""
+        """By connection: requests that brokers answer at once, and responses."""
         self._left: list[tuple[int, tuple[Any, ...]]] = []
-        """Connections that clients closed without having an answer, and when."""
+        """Connections that clients closed before they had an answer, and when."""
 
     def take(self, name: str, rows: Rows) -> None:
         if name == "connections":
@@ -193,7 +193,7 @@ class Stalled(Rule[Limits]):
             )
 
     def _waits(self) -> Iterator[tuple[tuple[Any, ...], _Wait]]:
-        """Requests that waited long for an answer, or for none, by broker."""
+        """Requests that waited long, with or without an answer, by broker."""
         for time, row in self._late:
             broker, (capture, connection, frame, api, latency) = row[: len(BROKER)], row[len(BROKER) :]
             yield broker, _Wait(time - round(latency * 1000), time, (capture, connection, frame), api)
@@ -207,7 +207,7 @@ class Stalled(Rule[Limits]):
             if of in closed and one.last is not None:
                 asked[of] = max(asked.get(of, (one.last, api)), (one.last, api))
         for of, (since, api) in asked.items():
-            # What was asked last has no answer if nothing came behind it.
+            # The last request has no answer if no response follows.
             if since > (answered.get(of, Tally()).last or 0):
                 capture, connection = of[len(BROKER) :]
                 yield of[: len(BROKER)], _Wait(since, closed[of], (capture, connection, None), api)
@@ -238,9 +238,9 @@ class Stalled(Rule[Limits]):
 
 
 class LateAcks(Rule[Limits]):
-    """A broker that says only after seconds that records are written, while it answers other things.
+    """A broker that confirms writes only after seconds, while it answers other requests.
 
-    It also leaves requests of clients alone that are beyond their quota, for as long as it told them to wait.
+    A client beyond its quota does not count: the broker delays its requests on purpose.
     """
 
     name = "late-acks"
@@ -258,7 +258,7 @@ class LateAcks(Rule[Limits]):
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
         self._throttled: set[tuple[Any, ...]] = set()
-        """Brokers, and clients that each of them told to wait."""
+        """Brokers, and the clients that each of them throttled."""
 
     def take(self, name: str, rows: Rows) -> None:
         if name == "calls":
@@ -289,7 +289,7 @@ class LateAcks(Rule[Limits]):
 class Unreachable(Rule[Limits]):
     """A broker that refuses connections, or whose machine does not answer, for longer than a restart takes.
 
-    What is no Kafka in the whole capture is no broker.
+    It counts as a broker if it answers a Kafka request elsewhere in the capture.
     """
 
     name = "unreachable-brokers"
@@ -326,7 +326,7 @@ class Unreachable(Rule[Limits]):
 
 
 def _longest(steps: list[int], reached: list[int], counts: dict[int, int]) -> tuple[int, int]:
-    """The longest time of refusals with no connection that was made between: its seconds, and how many refusals."""
+    """The longest time with refusals and without a connection: its seconds, and its refusals."""
     best, first, count = (0, 0), 0, 0
     for k, step in enumerate(steps):
         between = bisect.bisect_left(reached, step + 1) > bisect.bisect_left(reached, steps[k - 1])

@@ -39,13 +39,13 @@ class Limits:
     small_fetch_bytes: int = 16_384
     """with fewer bytes of records than this,"""
     small_fetch_records: int = 1_000
-    """although the log of a partition has so many records more."""
+    """although the log of a partition has at least this many more records."""
     commits: int = 300
     """OffsetCommit requests of one group and process in a minute."""
     offset_resets: int = 1
     """Fetch responses that tell one client that the log of a topic does not have the offset."""
     hanging_seconds: float = 60.0
-    """For how long the last stable offset of a partition stood still, with records behind it."""
+    """For how long the last stable offset of a partition stood still, with records after it."""
 
 
 class EmptyFetches(Rule[Limits]):
@@ -93,7 +93,7 @@ class EmptyFetches(Rule[Limits]):
 
 
 class SmallFetches(Rule[Limits]):
-    """Fetches that bring little each, although the log has much more: the consumer asks for no more at a time."""
+    """Fetches that bring little each, although the log has much more: the consumer does not ask for more."""
 
     name = "small-fetches"
     place = 105
@@ -110,13 +110,13 @@ class SmallFetches(Rule[Limits]):
         told = rows.where(api_name="Fetch", direction="response", status="ok")
         sizes = rows.values("record_bytes")[told]
         frames = rows.numbers(("capture", "frame"), told)
-        # Of other partitions a response may have much.
+        # A response may have much of other partitions.
         small = (sizes > 0) & (np.bincount(frames, weights=sizes)[frames] < self.limits.small_fetch_bytes)
         if not small.any():
             return
         few = np.zeros(rows.table.num_rows, bool)
         few[told[small]] = True
-        # A request says where it begins, the response behind it how many records it got, and how many there are.
+        # The request has the offset. The response has the number of records, and the end of the log.
         both = rows.where(api_name="Fetch", status="ok")
         places = rows.numbers(self._PLACE, both)
         order = np.argsort(places, kind="stable")
@@ -225,9 +225,9 @@ class Resets(Rule[Limits]):
 
 
 class Hanging(Rule[Limits]):
-    """A transaction stays open: readers of what is committed get nothing of what was written behind its beginning.
+    """A transaction stays open, and readers with ``read_committed`` get no record after its beginning.
 
-    They are told the last stable offset. It is where the oldest open transaction begins.
+    The broker gives them the last stable offset, which is where the oldest open transaction begins.
     """
 
     name = "hanging-transactions"
@@ -244,13 +244,13 @@ class Hanging(Rule[Limits]):
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
         self._open: dict[tuple[Any, ...], tuple[int, Tally]] = {}
-        """The last stable offset of each partition, if there are records behind it, and since when it is there."""
+        """By partition: the last stable offset, where records follow it, and since when it is the same."""
         self._stuck: dict[tuple[Any, ...], Tally] = {}
-        """Of each partition the longest time that was too long."""
+        """By partition: the longest time that was too long."""
 
     def take(self, name: str, rows: Rows) -> None:
         told = rows.where(api_name="Fetch", direction="response", status="ok")
-        # Others than readers of what is committed are not told.
+        # Brokers give the last stable offset to read_committed alone.
         told = told[(rows.values("last_stable_offset", -1)[told] >= 0) & (rows.times[told] != UNDATED)]
         if not len(told):
             return
@@ -261,7 +261,7 @@ class Hanging(Rule[Limits]):
         goes_on = (of[1:] == of[:-1]) & (stable[1:] == stable[:-1]) & stuck[1:] & stuck[:-1]
         begins = np.flatnonzero(np.append(True, ~goes_on))
         ends = np.append(begins[1:], len(told)) - 1
-        # Of each partition the first, which may go on with one of before, and the last; and those that are long.
+        # Look at the first of each partition, which may continue one of an earlier batch, the last, and long ones.
         new = np.append(True, of[begins[1:]] != of[begins[:-1]])
         looked = new | np.append(new[1:], True) | (times[ends] - times[begins] >= self._least)
         self._join(
@@ -307,7 +307,7 @@ class Hanging(Rule[Limits]):
             tally = Tally()
             for _, one in stuck:
                 tally.join(one)
-            said = f"readers of what is committed waited for {max(_length(one) for _, one in stuck) / 1e6:.0f} s"
+            said = f"readers with read_committed waited for {max(_length(one) for _, one in stuck) / 1e6:.0f} s"
             said += " for the end of a transaction"
             if len(stuck) > 1:
                 said += f", in {len(stuck)} partitions"

@@ -65,7 +65,7 @@ class Errors(Rule[Limits]):
             yield self.found(said, one, client_host=host, client_id=client, explains=self.follows(api))
 
     def follows(self, api: str) -> tuple[str, ...]:
-        """Rules that find what a client does after such an error of an API."""
+        """Rules that find what a client does after such an error."""
         return self.explains
 
 

@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 import traceback
+from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -114,25 +115,47 @@ def findings(file: Path) -> list[Finding]:
     return finder.result()
 
 
+def verdict(one: Scenario, version: str, told: list[Finding]) -> tuple[str, dict[str, int]]:
+    """A cell of the table, and how many rules were expected, found, missed and false."""
+    expected, rules = one.expected(version), {each.rule for each in told}
+    parts = {
+        "expected": expected,
+        "found": expected & rules,
+        "missed": expected - rules,
+        "false": rules - expected - one.true,
+    }
+    said = [f"{name} {', '.join(sorted(parts[name]))}" for name in ("missed", "false") if parts[name]]
+    if not said:
+        said = ["silent" if not expected else "found"]
+    return "; ".join(said), {name: len(part) for name, part in parts.items()}
+
+
 def judge(out: Path) -> bool:
-    """Prints a table of all captures. Returns whether nothing was missed, and nothing was false."""
-    total = {"expected": 0, "found": 0, "missed": 0, "false": 0}
+    """Prints a table of all captures, and what was found. Returns whether nothing was missed, and nothing was false."""
+    versions = sorted((folder.name for folder in out.iterdir() if folder.is_dir()), reverse=True)
+    total = {version: Counter[str]() for version in versions}
     said: list[str] = []
-    print("| release | scenario | clients | expected | found | missed | false |\n|---|---|---|---|---|---|---|")
-    for about in sorted(out.glob("*/*.json")):
-        one, version, file = SCENARIOS[about.stem], about.parent.name, about.with_suffix(".pcap")
-        expected, told = one.expected(version), findings(file)
-        rules = {each.rule for each in told}
-        parts = [expected, expected & rules, expected - rules, rules - expected - one.true]
-        for name, part in zip(total, parts, strict=True):
-            total[name] += len(part)
-        cells = (", ".join(sorted(part)) or "-" for part in parts)
-        print(f"| {version} | {one.name} | {one.clients} | {' | '.join(cells)} |", flush=True)
-        for each in told:
-            who = " ".join(str(part) for part in (each.client_id, each.group_id, each.topic) if part is not None)
-            said.append(f"{version} {one.name}: {each.severity} {each.rule} {who}: {each.summary}")
-    print("", *said, "", total, sep="\n")
-    return not total["missed"] and not total["false"]
+    print(f"| scenario | clients | expected | {' | '.join(versions)} |\n|---|---|---{'|---' * len(versions)}|")
+    for one in SCENARIOS.values():
+        cells = []
+        for version in versions:
+            file = out / version / f"{one.name}.pcap"
+            if not file.with_suffix(".json").exists():
+                cells.append("-")
+                continue
+            told = findings(file)
+            cell, counts = verdict(one, version, told)
+            cells.append(cell)
+            total[version].update(counts | {"scenarios": 1, "healthy": not one.expected(version)})
+            for each in told:
+                who = " ".join(str(part) for part in (each.client_id, each.group_id, each.topic) if part is not None)
+                said.append(f"{version} {one.name}: {each.severity} {each.rule} {who}: {each.summary}")
+        print(
+            f"| {one.name} | {one.clients} | {', '.join(sorted(one.expects)) or '-'} | {' | '.join(cells)} |",
+            flush=True,
+        )
+    print("", *said, "", *(f"{version}: {dict(counts)}" for version, counts in total.items()), sep="\n")
+    return not any(counts["missed"] or counts["false"] for counts in total.values())
 
 
 def main() -> int:
