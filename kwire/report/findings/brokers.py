@@ -225,12 +225,12 @@ class Stalled(Rule[Limits]):
                 begins = np.append(begins[1:], _NEVER)
                 long = np.flatnonzero(begins - ends - 1 >= least)
                 silent[broker] = (ends[long] + 1).tolist(), begins[long].tolist()
-            first, behind = silent[broker]
+            first, after = silent[broker]
             # Slots in which it waited as a whole.
             since, until = -(-one.since // _SLOT), one.until // _SLOT
             at = bisect.bisect_left(first, until) - 1
-            while at >= 0 and behind[at] - since >= least:
-                begin, end = max(first[at], since), min(behind[at], until)
+            while at >= 0 and after[at] - since >= least:
+                begin, end = max(first[at], since), min(after[at], until)
                 if end - begin >= least:
                     made.setdefault(broker, {}).setdefault(first[at], _Stall(begin, end)).join(one, begin, end)
                 at -= 1
