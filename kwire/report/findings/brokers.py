@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from kwire.report.findings.rule import BROKER, CLIENT, FRAME, Finding, Rule, Together, kafka_connections, keyed
 from kwire.report.sums import UNDATED, WAITING, tuples
-from kwire.report.tallies import MOST_EVIDENCE, Array, Rows, Tallies, Tally
+from kwire.report.tallies import MOST_EVIDENCE, Array, Rows, Tallies, Tally, among
 
-__all__ = ["LateAcks", "Limits", "Stalled", "Unreachable"]
+__all__ = ["LateAcks", "Limits", "Offline", "Stalled", "Unreachable"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Limits:
     """while requests of this many connections waited that brokers answer at once."""
     unreachable_seconds: float = 60.0
     """For how long a broker took no new connection, although it answers at another time of the capture."""
+    offline_seconds: float = 30.0
+    """For how long Metadata responses said that a partition has no leader."""
     late_acks: int = 3
     """Produce requests that one broker answered later than"""
     late_ack_seconds: float = 5.0
@@ -92,18 +94,18 @@ class _Stall:
     """Slots without an answer, and who waited meanwhile."""
 
     first: int
-    behind: int
+    after: int
     tally: Tally = field(default_factory=Tally)
     connections: set[tuple[str, int]] = field(default_factory=set)
     apis: Counter[str] = field(default_factory=Counter)
 
     @property
     def seconds(self) -> float:
-        return (self.behind - self.first) * _SLOT / 1e6
+        return (self.after - self.first) * _SLOT / 1e6
 
-    def join(self, one: _Wait, first: int, behind: int) -> None:
+    def join(self, one: _Wait, first: int, after: int) -> None:
         """Take a request that waited in these slots."""
-        self.first, self.behind = min(self.first, first), max(self.behind, behind)
+        self.first, self.after = min(self.first, first), max(self.after, after)
         self.connections.add(one.where[:2])
         self.apis[one.api] += 1
         where = (one.where,) if len(self.tally.where) < MOST_EVIDENCE else ()
@@ -325,11 +327,59 @@ class Unreachable(Rule[Limits]):
                 yield self.found(said, one, count=count)
 
 
-def _longest(steps: list[int], reached: list[int], counts: dict[int, int]) -> tuple[int, int]:
-    """The longest time with refusals and without a connection: its seconds, and its refusals."""
+class Offline(Rule[Limits]):
+    """Partitions without a leader: nobody can write to them or read them."""
+
+    name = "offline-partitions"
+    place = 137
+    tables: tuple[str, ...] = ("partitions",)
+    _PLACE = (*CLIENT, "topic", "partition")
+    keys: tuple[str, ...] = _PLACE
+    severity = "high"
+    # A client asks until there is a leader.
+    explains: tuple[str, ...] = ("metadata-storm",)
+    advice = (
+        "start the broker that has the replicas (kafka-topics.sh --describe --unavailable-partitions); a topic with "
+        "one replica has no leader while its broker is away"
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._led = Tallies(*self._PLACE)
+        """Where partitions that had no leader have one."""
+
+    def take(self, name: str, rows: Rows) -> None:
+        told = rows.where(api_name="Metadata", direction="response", status="ok")
+        told = told[rows.valid("partition")[told]]
+        offline = rows.mask("error", "LEADER_NOT_AVAILABLE")[told]
+        self.tallies.add(rows, told[offline])
+        if self.tallies.kept:
+            places = self.tallies.totals().keys
+            led = told[~offline]
+            self._led.add(rows, led[among(rows.part(self._PLACE, led), places) >= 0])
+
+    def findings(self) -> Iterator[Finding]:
+        led = dict(self._led.items())
+        topics: dict[tuple[Any, ...], tuple[Tally, dict[int, int]]] = {}
+        for (host, client, topic, partition), one in self.tallies.items():
+            fine = led.get((host, client, topic, partition), Tally())
+            seconds, _ = _longest(sorted(one.steps), sorted(fine.steps), one.steps)
+            if seconds >= self.limits.offline_seconds:
+                tally, partitions = topics.setdefault((host, client, topic), (Tally(), {}))
+                tally.join(one)
+                partitions[partition] = seconds
+        for (host, client, topic), (tally, partitions) in topics.items():
+            some = "a partition" if len(partitions) == 1 else f"{len(partitions)} partitions"
+            said = f"Metadata responses said for {max(partitions.values())} s that {some} had no leader"
+            only = next(iter(partitions)) if len(partitions) == 1 else None
+            yield self.found(said, tally, client_host=host, client_id=client, topic=topic, partition=only)
+
+
+def _longest(steps: list[int], fine: list[int], counts: dict[int, int]) -> tuple[int, int]:
+    """The longest time with failures and without a success between: its seconds, and its failures."""
     best, first, count = (0, 0), 0, 0
     for k, step in enumerate(steps):
-        between = bisect.bisect_left(reached, step + 1) > bisect.bisect_left(reached, steps[k - 1])
+        between = bisect.bisect_left(fine, step + 1) > bisect.bisect_left(fine, steps[k - 1])
         if k == 0 or between:
             first, count = step, 0
         count += counts[step]

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import socket
+import subprocess
 import threading
 import time
 from typing import Any
@@ -635,29 +636,31 @@ def broker_that_never_answers_again(x: World) -> None:
     kcat.terminate()
 
 
-@scenario("?", clients="Java, kafka-python, kcat", alone=True)
+@scenario("offline-partitions", "unreachable-brokers", clients="Java, kafka-python, kcat", alone=True)
 def broker_that_is_gone(x: World) -> None:
-    """A broker is killed and does not come back for 70 s; topics have one replica."""
+    """A broker is killed and does not come back for 80 s. Topics have one replica, and kcat knows this broker only."""
     topic = x.topic(3, replicas=1)
     node = x.leader(topic)
-    x.java("produce", topic, 80, 50, 100, client_id=x.id("java-p"))
-    kcat = x.kcat("-C", "-t", topic, wait=False)
+    x.java("produce", topic, 95, 50, 100, client_id=x.id("java-p"))
 
     def kill() -> None:
-        time.sleep(10)
+        time.sleep(15)
         assert node.process is not None
         node.process.kill()
         node.process.wait(10)
-        time.sleep(70)
-        x.cluster.start_node(node)
+        only = ["kcat", "-b", x.cluster.address(x.lane, node), "-C", "-t", topic]
+        with subprocess.Popen(only, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as kcat:
+            time.sleep(80)
+            x.cluster.start_node(node)
+            kcat.terminate()
 
-    x.at_once(kill, lambda: x.feed(topic, 80, 10))
-    kcat.terminate()
+    x.at_once(kill, lambda: x.feed(topic, 100, 10))
 
 
-@scenario("late-acks", clients="Java", alone=True)
+@scenario("late-acks", clients="Java, kafka-python", true=("stalled-brokers",), alone=True)
 def follower_that_stands_still(x: World) -> None:
-    """A follower stands still for 15 s: with acks=all the leader does not answer Produce until it is given up."""
+    """A follower stands still for 15 s: with acks=all the leader does not answer Produce until it is given up. A
+    consumer still gets answers."""
     topic = x.topic(1)
     leader = x.leader(topic)
     node = next(one for one in x.cluster.nodes if one is not leader)
@@ -669,4 +672,4 @@ def follower_that_stands_still(x: World) -> None:
 
     for k in range(2):
         x.java("produce", topic, 30, 50, 100, client_id=x.id(f"java-{k}"), acks="all")
-    stop()
+    x.at_once(stop, lambda: x.drain(topic, 30, group=None))
