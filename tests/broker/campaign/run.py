@@ -1,13 +1,15 @@
 """Play scenarios on a real cluster of three nodes, and hold what ``kwire findings`` says against what was expected.
 
-    python tests/broker/campaign/run.py record [--version 4.4.0] [--out DIR] [SCENARIO ...]      fifteen minutes
-    python tests/broker/campaign/run.py judge [DIR]
+    python tests/broker/campaign/run.py record [--version 4.4.0] [--lanes 6] [SCENARIO ...]      twenty minutes
+    python tests/broker/campaign/run.py judge
 
-``record`` writes DIR/VERSION/SCENARIO.pcap, one for each scenario that has none yet. It needs Java with ``javac``,
-kcat, tcpdump and the right to capture on loopback. Scenarios run side by side, each on a listener (ports) of its own;
-those that stop brokers run alone behind the others. What a scenario expects stands in its decorator, which is written
-before there is a capture: ``?`` stands for a fault that no rule was about. ``judge`` prints a table: expected, found,
-missed, and false, which is what was found beyond that.
+``record`` writes VERSION/SCENARIO.pcap in the folder ``--out``, for each scenario that has no capture yet. It needs
+Java with ``javac``, kcat, tcpdump, and the right to capture on loopback. Scenarios run at the same time, each on a
+listener (ports) of its own. Those that stop brokers run alone, at the end.
+
+The decorator of a scenario names the rules that must find it. Write it before you record the scenario. Use ``?`` for a
+fault that no rule is about. ``judge`` prints a table with what was missed, and what was false: found, but not expected.
+docs/clusters.md has the results.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ def cluster(version: str) -> Cluster:
 
 
 def play(one: Scenario, lane: str, running: Cluster, classes: Path, out: Path) -> None:
-    """Plays and records a scenario. What fails is said, and leaves no capture."""
+    """Plays and records a scenario. One that fails prints its error, and leaves no capture."""
     world, began = World(running, lane, one.name, out, classes), time.monotonic()
     ports = [*running.ports(lane), world.spare]
     try:
@@ -80,7 +82,7 @@ def play(one: Scenario, lane: str, running: Cluster, classes: Path, out: Path) -
 
 
 def record(version: str, out: Path, chosen: list[Scenario], lanes: int) -> None:
-    """Plays scenarios: on so many lanes at a time those that do not disturb each other, then the others."""
+    """Plays scenarios on several lanes at a time, and then those that stop brokers."""
     waiting: dict[str, queue.SimpleQueue[Scenario]] = {lane: queue.SimpleQueue() for lane in ("", "SASL", "TLS")}
     for one in chosen:
         if not one.alone:
