@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -202,9 +202,9 @@ class Stalled(Rule[Limits]):
         if not self._left:
             return
         closed = {row: time for time, row in self._left if time != UNDATED}
-        answered = dict(self._answered.items())
+        answered = dict(_among(self._answered, closed))
         asked: dict[tuple[Any, ...], tuple[int, str]] = {}
-        for key, one in self._asked.items():
+        for key, one in _among(self._asked, closed):
             of, api = key[:-1], key[-1]
             if of in closed and one.last is not None:
                 asked[of] = max(asked.get(of, (one.last, api)), (one.last, api))
@@ -237,6 +237,15 @@ class Stalled(Rule[Limits]):
                     made.setdefault(broker, {}).setdefault(first[at], _Stall(begin, end)).join(one, begin, end)
                 at -= 1
         return made
+
+
+def _among(tallies: Tallies, connections: Iterable[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], Tally]]:
+    """The tallies of some connections, which are distinct."""
+    keys = tallies.totals().keys
+    if keys.num_rows:
+        keys = keys.select(_OF[:-1])
+        wanted = [dict(zip(_OF[:-1], one, strict=True)) for one in connections]
+        yield from tallies.items(among(keys, pa.Table.from_pylist(wanted, keys.schema)) >= 0)
 
 
 class LateAcks(Rule[Limits]):
