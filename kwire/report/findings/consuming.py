@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from kwire.report.audit import OF_BROKERS
 from kwire.report.findings.rule import (
@@ -23,7 +24,7 @@ from kwire.report.findings.rule import (
     together,
 )
 from kwire.report.sums import UNDATED, tuples
-from kwire.report.tallies import Array, Rows, Tallies, Tally, among, firsts
+from kwire.report.tallies import Array, Rows, Tallies, Tally, WithEarlier, among, firsts
 
 __all__ = ["Commits", "EmptyFetches", "Hanging", "Limits", "Resets", "SmallFetches"]
 
@@ -103,28 +104,44 @@ class SmallFetches(Rule[Limits]):
     by_process = True
     advice = "let it get more at a time: raise max.partition.fetch.bytes and fetch.max.bytes (fetch.message.max.bytes)"
     _PLACE = ("capture", "connection", "topic", "partition")
+    _COLUMNS = (
+        *FRAME, "frame_timestamp", "direction", "api_name", "status", *CLIENT, "client_port", *BROKER, "topic",
+        "partition", "offset", "high_watermark", "record_bytes", "records",
+    )  # fmt: skip
+    _MOST = 1 << 14
+    """Requests that wait for the next batch."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._asked: pa.Table | None = None
+        """The last request for each partition, if its response is not in the same batch."""
 
     def take(self, name: str, rows: Rows) -> None:
         if name == "connections":
             return
-        told = rows.where(api_name="Fetch", direction="response", status="ok")
-        sizes = rows.values("record_bytes")[told]
-        frames = rows.numbers(("capture", "frame"), told)
-        # A response may have much of other partitions.
-        small = (sizes > 0) & (np.bincount(frames, weights=sizes)[frames] < self.limits.small_fetch_bytes)
-        if not small.any():
+        if not len(rows.where(api_name="Fetch", status="ok")):
             return
-        few = np.zeros(rows.table.num_rows, bool)
-        few[told[small]] = True
-        # The request has the offset. The response has the number of records, and the end of the log.
+        if self._asked is not None:
+            rows = WithEarlier(Rows(self._asked), rows, self._COLUMNS)
         both = rows.where(api_name="Fetch", status="ok")
+        asks = rows.mask("direction", "request")
         places = rows.numbers(self._PLACE, both)
         order = np.argsort(places, kind="stable")
-        asked, got = both[order[:-1]], both[order[1:]]
-        pairs = (np.diff(places[order]) == 0) & few[got] & rows.mask("direction", "request")[asked]
-        asked, got = asked[pairs], got[pairs]
-        more = rows.values("high_watermark")[got] - rows.values("offset")[asked] - rows.values("records")[got]
-        hits = np.sort(got[more >= self.limits.small_fetch_records])
+        first, then = both[order[:-1]], both[order[1:]]
+        same = np.diff(places[order]) == 0
+        last = both[order[np.append(~same, True)]]
+        self._asked = rows.part(self._COLUMNS, np.sort(last[asks[last]])[-self._MOST :])
+        # A response may have much of other partitions.
+        got = np.sort(both[~asks[both]])
+        frames = rows.numbers(("capture", "frame"), got)
+        small = np.zeros(rows.table.num_rows, bool)
+        sizes = rows.values("record_bytes")[got]
+        small[got] = (sizes > 0) & (np.bincount(frames, weights=sizes)[frames] < self.limits.small_fetch_bytes)
+        # The request has the offset. The response has the number of records, and the end of the log.
+        pairs = same & small[then] & asks[first]
+        first, then = first[pairs], then[pairs]
+        more = rows.values("high_watermark")[then] - rows.values("offset")[first] - rows.values("records")[then]
+        hits = np.sort(then[more >= self.limits.small_fetch_records])
         self.tallies.add(rows, hits[firsts(rows.numbers(("capture", "frame"), hits))])
 
     def findings(self) -> Iterator[Finding]:

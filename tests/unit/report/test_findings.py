@@ -972,6 +972,15 @@ def test_what_is_asked_over_and_over_after_errors_has_one_cause(api: str) -> Non
     assert rules(asked, answers(30, "OffsetCommit", ["ILLEGAL_GENERATION"])) == {"repeated-errors", *storm}
 
 
+def test_a_request_and_its_response_need_not_come_in_the_same_batch() -> None:
+    finder = Finder(["small-fetches"])
+    name, batch = rows("partitions", crumbs(700, ahead=1000))
+    for first in range(0, batch.num_rows, 3):
+        finder.add(name, batch.slice(first, 3))
+    (one,) = finder.result()
+    assert one.count == 700
+
+
 def test_clients_that_wait_for_a_leader_do_not_ask_stale_ones() -> None:
     wrong = answers(60, "Metadata", ["LEADER_NOT_AVAILABLE"])
     assert not found("stale-leaders", rows("frames", wrong))
