@@ -133,6 +133,8 @@ class Finder:
         for rule in self._rules:
             if isinstance(rule, offsets.Offsets):
                 rule.commits = commits
+            elif isinstance(rule, errors.Repeated):
+                rule.others = frozenset().union(*(one.errors for one in RULES.values()))
 
     def lags(self) -> Iterator[tuple[str, str | None, int | None, int]]:
         """How far the last commits of groups are from the end of the log, where both are known.

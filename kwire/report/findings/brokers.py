@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -119,6 +119,11 @@ class Stalled(Rule[Limits]):
     """
 
     name = "stalled-brokers"
+    finds = (
+        "a broker that answers nobody for seconds, while several connections wait for what it answers at once, or "
+        "clients give up and close them; by broker, and which APIs waited"
+    )
+    thresholds: Mapping[str, str] = {"stalled_seconds": "{}", "stalled_connections": "{}"}
     place = 140
     tables: tuple[str, ...] = ("frames",)
     also: tuple[str, ...] = ("connections",)
@@ -255,6 +260,11 @@ class LateAcks(Rule[Limits]):
     """
 
     name = "late-acks"
+    finds = (
+        "a broker that confirms writes only after seconds, while it answers other requests: a slow follower, or "
+        "disk. Throttled clients do not count"
+    )
+    thresholds: Mapping[str, str] = {"late_acks": "{} responses", "late_ack_seconds": "{}"}
     place = 145
     tables: tuple[str, ...] = ("frames",)
     also: tuple[str, ...] = ("calls",)
@@ -304,6 +314,16 @@ class Unreachable(Rule[Limits]):
     """
 
     name = "unreachable-brokers"
+    finds = (
+        "a broker that refuses connections, or does not answer their first packet. It answers at another time of the "
+        "capture"
+    )
+    thresholds: Mapping[str, str] = {"unreachable_seconds": "{}"}
+    finds = (
+        "a broker that refuses connections, or does not answer their first packet. It answers at another time of "
+        "the capture"
+    )
+    thresholds: Mapping[str, str] = {"unreachable_seconds": "{}"}
     place = 138
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = BROKER
@@ -340,6 +360,8 @@ class Offline(Rule[Limits]):
     """Partitions without a leader: nobody can write to them or read them."""
 
     name = "offline-partitions"
+    finds = "partitions that have no leader, as Metadata responses say: nobody can write or read them"
+    thresholds: Mapping[str, str] = {"offline_seconds": "{}"}
     place = 137
     tables: tuple[str, ...] = ("partitions",)
     _PLACE = (*CLIENT, "topic", "partition")

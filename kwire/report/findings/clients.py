@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -70,6 +70,8 @@ class Metadata(Rule[Limits]):
     """A client asks for metadata over and over."""
 
     name = "metadata-storm"
+    finds = "a process that asks for metadata over and over"
+    thresholds: Mapping[str, str] = {"metadata_requests": "{} in a minute"}
     place = 40
     tables: tuple[str, ...] = ("frames",)
     also: tuple[str, ...] = ("connections",)
@@ -103,6 +105,8 @@ class Lookups(Rule[Limits]):
     """A client asks for offsets, coordinators or descriptions over and over."""
 
     name = "lookup-storm"
+    finds = "a process that asks for offsets, coordinators or descriptions over and over"
+    thresholds: Mapping[str, str] = {"lookups": "{} of one API in a minute"}
     place = 45
     tables: tuple[str, ...] = ("frames",)
     also: tuple[str, ...] = ("connections",)
@@ -127,6 +131,8 @@ class Churn(Rule[Limits]):
     """A client opens connections all the time."""
 
     name = "connection-churn"
+    finds = "a client that opens connections all the time; those that were open before the capture do not count"
+    thresholds: Mapping[str, str] = {"connections": "{} in a minute"}
     place = 50
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = CLIENT
@@ -151,6 +157,12 @@ class ProducerPerMessage(Rule[Limits]):
     """
 
     name = "producer-per-message"
+    finds = (
+        "connections on which a client sent one Produce request and no more; those that were open before the "
+        "capture, or that a broker closed without an answer, do not count; those of one script to several leaders "
+        "count once"
+    )
+    thresholds: Mapping[str, str] = {"single_produces": "{}"}
     place = 60
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = CLIENT
@@ -234,6 +246,11 @@ class CutOff(Rule[Limits]):
     """
 
     name = "cut-off-clients"
+    finds = (
+        "a client whose connections a broker closes, each time without an answer to an API that it never "
+        "answers: it does not serve this version"
+    )
+    thresholds: Mapping[str, str] = {"cut_off": "{} connections"}
     place = 260
     tables: tuple[str, ...] = ("connections", "frames")
     keys: tuple[str, ...] = (*CLIENT, "api_name", "api_version")
@@ -286,6 +303,11 @@ class TlsMismatch(Rule[Limits]):
     """
 
     name = "tls-mismatch"
+    finds = (
+        "a client that speaks TLS to a listener that does not, or the other way round: the broker closes the "
+        "connection without a byte, or answers with a TLS alert"
+    )
+    thresholds: Mapping[str, str] = {"tls_mismatches": "{} connection"}
     place = 255
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = (*CLIENT, *BROKER, "tls")
@@ -328,6 +350,8 @@ class Throttled(Rule[Limits]):
     """Brokers tell a client to wait: it is beyond its quota."""
 
     name = "throttled"
+    finds = "a client that is told to wait: it is beyond its quota; what several responses tell at once counts once"
+    thresholds: Mapping[str, str] = {"throttled_ms": "{}"}
     place = 150
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = CLIENT
@@ -366,10 +390,13 @@ class Sasl(Rule[Limits]):
     """Connections on which authentication failed, by principal where secrets are shown."""
 
     name = "sasl-failures"
+    finds = "connections on which authentication failed, by mechanism and error"
+    thresholds: Mapping[str, str] = {"sasl_failures": "{}"}
     place = 250
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = (*CLIENT, "principal", "sasl_mechanism", "kind")
     severity = "high"
+    errors: frozenset[str] = frozenset(("SASL_AUTHENTICATION_FAILED",))
     explains: tuple[str, ...] = ("connection-churn",)
     advice = "see who it is (--secrets show in the table connections) and give it valid credentials, or block it"
 
@@ -394,6 +421,8 @@ class OutOfOrder(Rule[Limits]):
     """Responses that come after the response to a later request: clients rely on the order of requests."""
 
     name = "out-of-order-responses"
+    finds = "a broker or proxy whose responses come after the response to a later request, which breaks clients"
+    thresholds: Mapping[str, str] = {"out_of_order_responses": "{}"}
     place = 270
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = ("broker_host", "broker_port")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,8 @@ class EmptyFetches(Rule[Limits]):
     """
 
     name = "empty-fetches"
+    finds = "Fetch responses without records on a connection, nine of ten, one behind the other"
+    thresholds: Mapping[str, str] = {"empty_fetches": "{} in a minute"}
     place = 100
     tables: tuple[str, ...] = ("frames", "partitions")
     also: tuple[str, ...] = ("connections",)
@@ -97,6 +99,14 @@ class SmallFetches(Rule[Limits]):
     """Fetches that bring little each, although the log has much more: the consumer does not ask for more."""
 
     name = "small-fetches"
+    finds = (
+        "many Fetch responses with few records, although the log has many more: the limits of the consumer are too low"
+    )
+    thresholds: Mapping[str, str] = {
+        "small_fetches": "{} in a minute",
+        "small_fetch_bytes": "{}",
+        "small_fetch_records": "{} more",
+    }
     place = 105
     tables: tuple[str, ...] = ("partitions",)
     also: tuple[str, ...] = ("connections",)
@@ -157,6 +167,8 @@ class Commits(Rule[Limits]):
     """A client commits offsets all the time."""
 
     name = "over-committing"
+    finds = "a process that commits all the time"
+    thresholds: Mapping[str, str] = {"commits": "{} in a minute"}
     place = 110
     tables: tuple[str, ...] = ("calls",)
     also: tuple[str, ...] = ("connections",)
@@ -188,6 +200,11 @@ class Resets(Rule[Limits]):
     """
 
     name = "offset-resets"
+    finds = (
+        "a consumer that asks for an offset that the log does not have, and begins anew elsewhere: records "
+        "are lost or read twice. Followers that do not have it yet do not count"
+    )
+    thresholds: Mapping[str, str] = {"offset_resets": "{}"}
     place = 130
     tables: tuple[str, ...] = ("partitions",)
     keys: tuple[str, ...] = (*CLIENT, "topic", "partition", *BROKER)
@@ -196,6 +213,7 @@ class Resets(Rule[Limits]):
         "records were lost or are read twice: see whether retention is shorter than consumers are away or behind "
         "(retention.ms, retention.bytes), and whether the topic was made anew; auto.offset.reset says where to go on"
     )
+    errors: frozenset[str] = frozenset(("OFFSET_OUT_OF_RANGE",))
     _PLACE = (*CLIENT, "topic", "partition")
 
     def __init__(self, limits: Limits) -> None:
@@ -204,7 +222,7 @@ class Resets(Rule[Limits]):
         """What was asked for in a place that had such an error, after it or in the same batch."""
 
     def take(self, name: str, rows: Rows) -> None:
-        told = rows.where(api_name="Fetch", direction="response", error="OFFSET_OUT_OF_RANGE")
+        told = rows.where(api_name="Fetch", direction="response", error=tuple(self.errors))
         self.tallies.add(rows, told, each=True)
         if not self.tallies.kept:
             return
@@ -248,6 +266,8 @@ class Hanging(Rule[Limits]):
     """
 
     name = "hanging-transactions"
+    finds = "a transaction that stays open: readers with `read_committed` get no record after its beginning"
+    thresholds: Mapping[str, str] = {"hanging_seconds": "{}"}
     place = 135
     tables: tuple[str, ...] = ("partitions",)
     together: Together = "topic"

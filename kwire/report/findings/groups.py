@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -39,6 +39,8 @@ class Rebalances(Rule[Limits]):
     """A group that rebalances over and over, and who joins it anew."""
 
     name = "rebalance-loop"
+    finds = "a group that gets a new generation all the time; who joined, how many left"
+    thresholds: Mapping[str, str] = {"rebalances": "{} in a minute"}
     place = 70
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = ("group_id",)
@@ -109,6 +111,8 @@ class LateHeartbeats(Rule[Limits]):
     """
 
     name = "late-heartbeats"
+    finds = "a member whose heartbeats come later than its session timeout"
+    thresholds: Mapping[str, str] = {"heartbeat_gap": "{} of it"}
     place = 80
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = ("client_host", "group_id", "client_id", "timeout")
@@ -222,6 +226,10 @@ class LatePolls(Rule[Limits]):
     """
 
     name = "late-polls"
+    finds = (
+        "a consumer that leaves its group and joins it again: its program did not poll within `max.poll.interval.ms`"
+    )
+    thresholds: Mapping[str, str] = {"late_polls": "{}"}
     place = 90
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = (*CLIENT, "group_id")
@@ -283,6 +291,11 @@ class Stopped(Rule[Limits]):
     """
 
     name = "stopped-consumers"
+    finds = (
+        "a member that sends heartbeats and fetches no more, although it has fetched in this generation: one "
+        "that has no partition left is none"
+    )
+    thresholds: Mapping[str, str] = {"stopped_seconds": "{}"}
     place = 280
     tables: tuple[str, ...] = ("frames", "calls")
     also: tuple[str, ...] = ("connections",)
@@ -351,6 +364,11 @@ class NoProgress(Rule[Limits]):
     """
 
     name = "no-progress"
+    finds = (
+        "a member of a group that begins at the same offset after each start, and gets records there: its program "
+        "fails at one, or nothing is committed"
+    )
+    thresholds: Mapping[str, str] = {"restarts": "{}", "restart_seconds": "in {} or more"}
     place = 95
     tables: tuple[str, ...] = ("partitions", "calls")
     _PLACE = (*CLIENT, "topic", "partition")

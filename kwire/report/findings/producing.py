@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,11 @@ class TinyBatches(Rule[Limits]):
     """
 
     name = "tiny-batches"
+    finds = "many batches with hardly a record in them, of one process and topic"
+    thresholds: Mapping[str, str] = {
+        "tiny_batches": "{} in a minute to one partition, ten times as many to all",
+        "tiny_batch_records": "{}",
+    }
     place = 10
     tables: tuple[str, ...] = ("partitions",)
     also: tuple[str, ...] = ("connections",)
@@ -94,6 +99,8 @@ class Uncompressed(Rule[Limits]):
     """Large topics that are not compressed."""
 
     name = "no-compression"
+    finds = "large topics that are not compressed"
+    thresholds: Mapping[str, str] = {"uncompressed_bytes": "{}"}
     place = 20
     tables: tuple[str, ...] = ("partitions",)
     keys: tuple[str, ...] = ("topic",)
@@ -115,6 +122,8 @@ class MixedAcks(Rule[Limits]):
     """Some requests of a client are not acknowledged at all, others by all replicas."""
 
     name = "mixed-acks"
+    finds = "Produce requests with acks=0 and with acks=all, of one client"
+    thresholds: Mapping[str, str] = {"mixed_acks": "{} of each"}
     place = 30
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = CLIENT
@@ -141,6 +150,8 @@ class Aborted(Rule[Limits]):
     """Most transactions of a client are aborted; in normal operation only one is now and then."""
 
     name = "aborted-transactions"
+    finds = "a client that aborts most of its transactions (`EndTxn`)"
+    thresholds: Mapping[str, str] = {"aborted": "{}", "aborted_part": "{} of all"}
     place = 160
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = CLIENT
@@ -174,6 +185,12 @@ class WrongTimes(Rule[Limits]):
     """
 
     name = "wrong-times"
+    finds = (
+        "records whose time is before 1980, or far ahead of the capture: a wrong unit of time, or a wrong clock. "
+        "Times after the year 9999 are null in `records`, and not found. Records that a broker refuses for their "
+        "time are in `fatal-errors`"
+    )
+    thresholds: Mapping[str, str] = {"wrong_times": "{}", "hours_ahead": "{}"}
     place = 165
     tables: tuple[str, ...] = ("records", "partitions")
     keys: tuple[str, ...] = ("of", "ahead")
@@ -224,6 +241,8 @@ class Skew(Rule[Limits]):
     """One partition of a topic gets much more than the others."""
 
     name = "skewed-partitions"
+    finds = "one partition that gets many times what the others get, of four or more"
+    thresholds: Mapping[str, str] = {"skew": "{}", "skewed_bytes": "{}"}
     place = 200
     tables: tuple[str, ...] = ("partitions",)
     keys: tuple[str, ...] = ("topic", "partition")
@@ -273,11 +292,13 @@ class Large(Rule[Limits]):
     """Requests that are nearly, or already, larger than what is allowed."""
 
     name = "large-messages"
+    finds = "Produce requests near the limit of 1 MiB, and refused ones"
+    thresholds: Mapping[str, str] = {"large_requests": "{} bytes"}
     place = 210
     tables: tuple[str, ...] = ("frames",)
     keys: tuple[str, ...] = CLIENT
     advice = "send less at once, or compress; the limits are max.request.size and message.max.bytes"
-    _REFUSED = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
+    errors: frozenset[str] = frozenset(("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"))
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
@@ -289,7 +310,7 @@ class Large(Rule[Limits]):
         large = sizes >= self.limits.large_requests
         self.tallies.add(rows, asked[large], amount=sizes[large])
         wrong = rows.errors
-        self._refused.add(wrong, wrong.where(error=self._REFUSED))
+        self._refused.add(wrong, wrong.where(error=tuple(sorted(self.errors))))
 
     def findings(self) -> Iterator[Finding]:
         refused = dict(self._refused.items())

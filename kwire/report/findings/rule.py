@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import ModuleType
@@ -163,6 +163,12 @@ class Rule(Generic[_Limits]):
     """
 
     name = ""
+    finds = ""
+    """What it finds, for docs/answers.md (``make docs``)."""
+    thresholds: Mapping[str, str] = {}
+    """The names of its thresholds. The text says what the number, ``{}``, means: ``{} in a minute``."""
+    severities = ""
+    """What docs say of the severity, where that is not the same for all of its findings."""
     tables: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     """Tables that tell more, where they are read."""
@@ -178,6 +184,8 @@ class Rule(Generic[_Limits]):
     advice = ""
     explains: tuple[str, ...] = ()
     """Rules whose findings about the same client, at the same time, have the same cause: they are left out."""
+    errors: frozenset[str] = frozenset()
+    """Errors of responses that it is about: ``repeated-errors`` leaves them to it."""
     by_process = False
     """Whether a finding may be about one of several processes with the same client_id."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -496,19 +495,10 @@ def test_every_rule_has_its_cases() -> None:
     assert set(CASES) == set(RULES)
 
 
-def test_the_page_lists_every_rule_and_threshold() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "answers.md").read_text()
-    lines = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
-    listed = {line[0].strip("| `"): (line[1], line[-1]) for line in lines}
-    usual = Thresholds()
-    told: set[str] = set()
-    for name, rule in RULES.items():
-        severity, thresholds = listed[name]
-        assert severity == ("by error" if name == "fatal-errors" else rule.severity)
-        for threshold, value in re.findall(r"`(\w+)` \(([\d.,]*\d)", thresholds):
-            assert float(value.replace(",", "")) == getattr(usual, threshold)
-            told.add(threshold)
-    assert told == {one.name for one in fields(usual)}
+def test_every_threshold_is_that_of_one_rule_which_says_what_it_finds() -> None:
+    named = [one for rule in RULES.values() for one in rule.thresholds]
+    assert sorted(named) == sorted(one.name for one in fields(Thresholds))
+    assert all(rule.finds for rule in RULES.values())
 
 
 @pytest.mark.parametrize("rule", CASES)
@@ -752,6 +742,18 @@ def test_each_fatal_error_has_a_severity_and_an_advice_of_its_own() -> None:
     assert found("repeated-errors", rows("frames", answers(99, "Produce", ["NOT_ENOUGH_REPLICAS"]))) == []
     for error in errors._FATAL:
         assert error in ErrorCode.__members__
+
+
+def test_errors_that_another_rule_is_about_are_no_repeated_errors() -> None:
+    others = {error: rule.name for rule in RULES.values() for error in rule.errors}
+    assert {"stale-leaders", "offset-resets", "large-messages", "sasl-failures"} <= set(others.values())
+    for error in others:
+        assert error in ErrorCode.__members__
+        assert found("repeated-errors", rows("frames", answers(99, "Fetch", [error]))) == []
+    assert len(found("repeated-errors", rows("frames", answers(99, "Fetch", ["UNKNOWN_SERVER_ERROR"])))) == 1
+
+
+def test_errors_that_clients_retry_are_errors() -> None:
     assert set(errors._RETRIED) <= set(ErrorCode.__members__)
 
 
