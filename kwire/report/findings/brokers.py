@@ -319,11 +319,6 @@ class Unreachable(Rule[Limits]):
         "capture"
     )
     thresholds: Mapping[str, str] = {"unreachable_seconds": "{}"}
-    finds = (
-        "a broker that refuses connections, or does not answer their first packet. It answers at another time of "
-        "the capture"
-    )
-    thresholds: Mapping[str, str] = {"unreachable_seconds": "{}"}
     place = 138
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = BROKER
