@@ -364,7 +364,7 @@ def lag_that_only_grows(x: World) -> None:
     x.drain(topic, 56, group=x.name, max_poll_records=20, pause=0.7, commit=True)
 
 
-@scenario("no-progress", clients="kafka-python, kcat")
+@scenario("no-progress", clients="kafka-python, kcat", true=("rebalance-loop",))
 def crashes_at_the_same_record(x: World) -> None:
     """Consumers end with an error at a record that they cannot read, and are started again after some seconds."""
     topic = x.topic(1)
