@@ -68,7 +68,7 @@ def test_denials_and_principals_are_those_of_the_authorizers_log() -> None:
 ELSEWHERE = {
     *("stale-leaders", "denials", "sasl-failures", "fatal-errors", "cut-off-clients", "out-of-order-responses"),
     *("offset-resets", "stalled-brokers", "aborted-transactions", "duplicate-produces"),
-    *("hanging-transactions", "late-acks", "lookup-storm", "no-progress"),
+    *("hanging-transactions", "late-acks", "lookup-storm", "no-progress", "offline-partitions"),
     *("small-fetches", "tls-mismatch", "unreachable-brokers", "wrong-times"),
 }
 """Rules of the other captures, and of what no client of this one was told."""

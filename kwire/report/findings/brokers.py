@@ -1,10 +1,10 @@
-"""Rules about brokers: those that stand still, are gone, or are slow to say that something is written."""
+"""Rules about brokers: those that stand still, are gone, or are slow to confirm writes."""
 
 from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from kwire.report.findings.rule import BROKER, CLIENT, FRAME, Finding, Rule, Together, kafka_connections, keyed
 from kwire.report.sums import UNDATED, WAITING, tuples
-from kwire.report.tallies import MOST_EVIDENCE, Array, Rows, Tallies, Tally
+from kwire.report.tallies import MOST_EVIDENCE, Array, Rows, Tallies, Tally, among
 
-__all__ = ["LateAcks", "Limits", "Stalled", "Unreachable"]
+__all__ = ["LateAcks", "Limits", "Offline", "Stalled", "Unreachable"]
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,13 @@ class Limits:
     stalled_connections: int = 2
     """while requests of this many connections waited that brokers answer at once."""
     unreachable_seconds: float = 60.0
-    """For how long a broker that has answered before or after took no new connection."""
+    """For how long a broker took no new connection, although it answers at another time of the capture."""
+    offline_seconds: float = 30.0
+    """For how long Metadata responses said that a partition has no leader."""
     late_acks: int = 3
-    """Produce requests that one broker answered after more than"""
+    """Produce requests that one broker answered later than"""
     late_ack_seconds: float = 5.0
-    """this time: clients give up after 30 s."""
+    """this time. Clients give up after 30 s by default."""
 
 
 _SLOT: Final = 250_000
@@ -41,7 +43,7 @@ _MOST_RUNS: Final = 1 << 14
 _MOST_LATE: Final = 1 << 16
 """Responses that came late, of all brokers."""
 _NEVER: Final = 1 << 62
-"""The slot in which a broker answers that does not answer any more."""
+"""The slot of the next answer, where there is none."""
 _OF: Final = (*BROKER, "capture", "connection", "api_name")
 _ON_PURPOSE: Final = WAITING | {
     "AlterPartitionReassignments", "CreatePartitions", "CreateTopics", "DeleteRecords", "DeleteTopics", "ElectLeaders",
@@ -79,7 +81,7 @@ class _Runs:
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
-    """A request that waited: from when to when, in microseconds, and for which API."""
+    """A request that waited: when it began and ended, in microseconds, where, and its API."""
 
     since: int
     until: int
@@ -92,18 +94,18 @@ class _Stall:
     """Slots without an answer, and who waited meanwhile."""
 
     first: int
-    behind: int
+    after: int
     tally: Tally = field(default_factory=Tally)
     connections: set[tuple[str, int]] = field(default_factory=set)
     apis: Counter[str] = field(default_factory=Counter)
 
     @property
     def seconds(self) -> float:
-        return (self.behind - self.first) * _SLOT / 1e6
+        return (self.after - self.first) * _SLOT / 1e6
 
-    def join(self, one: _Wait, first: int, behind: int) -> None:
+    def join(self, one: _Wait, first: int, after: int) -> None:
         """Take a request that waited in these slots."""
-        self.first, self.behind = min(self.first, first), max(self.behind, behind)
+        self.first, self.after = min(self.first, first), max(self.after, after)
         self.connections.add(one.where[:2])
         self.apis[one.api] += 1
         where = (one.where,) if len(self.tally.where) < MOST_EVIDENCE else ()
@@ -142,9 +144,9 @@ class Stalled(Rule[Limits]):
         """Responses that came late, with their times."""
         self._asked = Tallies(*_OF)
         self._answered = Tallies(*_OF[:-1])
-        """Of connections: requests that are answered at once, and responses."""
+        """By connection: requests that brokers answer at once, and responses."""
         self._left: list[tuple[int, tuple[Any, ...]]] = []
-        """Connections that clients closed without having an answer, and when."""
+        """Connections that clients closed before they had an answer, and when."""
 
     def take(self, name: str, rows: Rows) -> None:
         if name == "connections":
@@ -198,21 +200,21 @@ class Stalled(Rule[Limits]):
             )
 
     def _waits(self) -> Iterator[tuple[tuple[Any, ...], _Wait]]:
-        """Requests that waited long for an answer, or for none, by broker."""
+        """Requests that waited long, with or without an answer, by broker."""
         for time, row in self._late:
             broker, (capture, connection, frame, api, latency) = row[: len(BROKER)], row[len(BROKER) :]
             yield broker, _Wait(time - round(latency * 1000), time, (capture, connection, frame), api)
         if not self._left:
             return
         closed = {row: time for time, row in self._left if time != UNDATED}
-        answered = dict(self._answered.items())
+        answered = dict(_among(self._answered, closed))
         asked: dict[tuple[Any, ...], tuple[int, str]] = {}
-        for key, one in self._asked.items():
+        for key, one in _among(self._asked, closed):
             of, api = key[:-1], key[-1]
             if of in closed and one.last is not None:
                 asked[of] = max(asked.get(of, (one.last, api)), (one.last, api))
         for of, (since, api) in asked.items():
-            # What was asked last has no answer if nothing came behind it.
+            # The last request has no answer if no response follows.
             if since > (answered.get(of, Tally()).last or 0):
                 capture, connection = of[len(BROKER) :]
                 yield of[: len(BROKER)], _Wait(since, closed[of], (capture, connection, None), api)
@@ -242,10 +244,19 @@ class Stalled(Rule[Limits]):
         return made
 
 
-class LateAcks(Rule[Limits]):
-    """A broker that says only after seconds that records are written, while it answers other things.
+def _among(tallies: Tallies, connections: Iterable[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], Tally]]:
+    """The tallies of some connections, which are distinct."""
+    keys = tallies.totals().keys
+    if keys.num_rows:
+        keys = keys.select(_OF[:-1])
+        wanted = [dict(zip(_OF[:-1], one, strict=True)) for one in connections]
+        yield from tallies.items(among(keys, pa.Table.from_pylist(wanted, keys.schema)) >= 0)
 
-    It also leaves requests of clients alone that are beyond their quota, for as long as it told them to wait.
+
+class LateAcks(Rule[Limits]):
+    """A broker that confirms writes only after seconds, while it answers other requests.
+
+    A client beyond its quota does not count: the broker delays its requests on purpose.
     """
 
     name = "late-acks"
@@ -268,7 +279,7 @@ class LateAcks(Rule[Limits]):
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
         self._throttled: set[tuple[Any, ...]] = set()
-        """Brokers, and clients that each of them told to wait."""
+        """Brokers, and the clients that each of them throttled."""
 
     def take(self, name: str, rows: Rows) -> None:
         if name == "calls":
@@ -299,13 +310,13 @@ class LateAcks(Rule[Limits]):
 class Unreachable(Rule[Limits]):
     """A broker that refuses connections, or whose machine does not answer, for longer than a restart takes.
 
-    What is no Kafka in the whole capture is no broker.
+    It counts as a broker if it answers a Kafka request elsewhere in the capture.
     """
 
     name = "unreachable-brokers"
     finds = (
-        "a broker that refuses connections, or does not answer their first packet. It answers at another time of "
-        "the capture"
+        "a broker that refuses connections, or does not answer their first packet. It answers at another time of the "
+        "capture"
     )
     thresholds: Mapping[str, str] = {"unreachable_seconds": "{}"}
     place = 138
@@ -340,11 +351,61 @@ class Unreachable(Rule[Limits]):
                 yield self.found(said, one, count=count)
 
 
-def _longest(steps: list[int], reached: list[int], counts: dict[int, int]) -> tuple[int, int]:
-    """The longest time of refusals with no connection that was made between: its seconds, and how many refusals."""
+class Offline(Rule[Limits]):
+    """Partitions without a leader: nobody can write to them or read them."""
+
+    name = "offline-partitions"
+    finds = "partitions that have no leader, as Metadata responses say: nobody can write or read them"
+    thresholds: Mapping[str, str] = {"offline_seconds": "{}"}
+    place = 137
+    tables: tuple[str, ...] = ("partitions",)
+    _PLACE = (*CLIENT, "topic", "partition")
+    keys: tuple[str, ...] = _PLACE
+    severity = "high"
+    # A client asks until there is a leader.
+    explains: tuple[str, ...] = ("metadata-storm",)
+    advice = (
+        "start the broker that has the replicas (kafka-topics.sh --describe --unavailable-partitions); a topic with "
+        "one replica has no leader while its broker is away"
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._led = Tallies(*self._PLACE)
+        """Where partitions that had no leader have one."""
+
+    def take(self, name: str, rows: Rows) -> None:
+        told = rows.where(api_name="Metadata", direction="response", status="ok")
+        told = told[rows.valid("partition")[told]]
+        offline = rows.mask("error", "LEADER_NOT_AVAILABLE")[told]
+        self.tallies.add(rows, told[offline])
+        if self.tallies.kept:
+            places = self.tallies.totals().keys
+            led = told[~offline]
+            self._led.add(rows, led[among(rows.part(self._PLACE, led), places) >= 0])
+
+    def findings(self) -> Iterator[Finding]:
+        led = dict(self._led.items())
+        topics: dict[tuple[Any, ...], tuple[Tally, dict[int, int]]] = {}
+        for (host, client, topic, partition), one in self.tallies.items():
+            fine = led.get((host, client, topic, partition), Tally())
+            seconds, _ = _longest(sorted(one.steps), sorted(fine.steps), one.steps)
+            if seconds >= self.limits.offline_seconds:
+                tally, partitions = topics.setdefault((host, client, topic), (Tally(), {}))
+                tally.join(one)
+                partitions[partition] = seconds
+        for (host, client, topic), (tally, partitions) in topics.items():
+            some = "a partition" if len(partitions) == 1 else f"{len(partitions)} partitions"
+            said = f"Metadata responses said for {max(partitions.values())} s that {some} had no leader"
+            only = next(iter(partitions)) if len(partitions) == 1 else None
+            yield self.found(said, tally, client_host=host, client_id=client, topic=topic, partition=only)
+
+
+def _longest(steps: list[int], fine: list[int], counts: dict[int, int]) -> tuple[int, int]:
+    """The longest time with failures and without a success between: its seconds, and its failures."""
     best, first, count = (0, 0), 0, 0
     for k, step in enumerate(steps):
-        between = bisect.bisect_left(reached, step + 1) > bisect.bisect_left(reached, steps[k - 1])
+        between = bisect.bisect_left(fine, step + 1) > bisect.bisect_left(fine, steps[k - 1])
         if k == 0 or between:
             first, count = step, 0
         count += counts[step]

@@ -46,7 +46,7 @@ class Limits:
     metadata_requests: int = 60
     """Metadata requests of one process in a minute."""
     lookups: int = 600
-    """Requests of one process in a minute that ask for the same kind of thing: offsets, coordinators, descriptions."""
+    """Requests of one process and API in a minute, of those in ``LOOKUPS``."""
     connections: int = 100
     """Connections of one client that begin in a minute."""
     single_produces: int = 30
@@ -98,7 +98,7 @@ LOOKUPS: Final = (
     "FindCoordinator", "InitProducerId", "ListGroups", "ListOffsets", "ListTransactions", "OffsetFetch",
     "OffsetForLeaderEpoch",
 )  # fmt: skip
-"""APIs that tell about offsets, coordinators, groups and brokers: what a program asks once, or once in some seconds."""
+"""APIs about offsets, coordinators, groups and brokers. A program needs them once, or once in some seconds."""
 
 
 class Lookups(Rule[Limits]):
@@ -112,7 +112,7 @@ class Lookups(Rule[Limits]):
     also: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = (*CLIENT, "api_name", *PROCESS)
     by_process = True
-    advice = "ask once, or once in some seconds, and keep the answer; ask for all partitions or groups in one request"
+    advice = "ask once in some seconds, and keep the answer; ask for all partitions or groups in one request"
 
     def take(self, name: str, rows: Rows) -> None:
         if name == "frames":
@@ -152,14 +152,15 @@ class Churn(Rule[Limits]):
 class ProducerPerMessage(Rule[Limits]):
     """A connection for every Produce request: a producer is made for each message.
 
-    A script that writes some messages to several partitions and ends has a connection to each leader: those that are
-    open at the same time, to different brokers, count once.
+    A script that writes to several partitions has a connection to each leader. Such connections count once: they are
+    open at the same time, to different brokers.
     """
 
     name = "producer-per-message"
     finds = (
         "connections on which a client sent one Produce request and no more; those that were open before the "
-        "capture, or that a broker closed without an answer, do not count"
+        "capture, or that a broker closed without an answer, do not count; those of one script to several leaders "
+        "count once"
     )
     thresholds: Mapping[str, str] = {"single_produces": "{}"}
     place = 60
@@ -169,7 +170,7 @@ class ProducerPerMessage(Rule[Limits]):
     advice = "make one producer and use it for all messages: each new one costs connections, metadata and a batch"
     _COLUMNS = ("first_seen", "last_seen", *CLIENT, *BROKER)
     _MOST = 1 << 17
-    """Connections that are remembered; further ones count each."""
+    """Connections that are kept. Each further one counts."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
@@ -207,13 +208,13 @@ class ProducerPerMessage(Rule[Limits]):
                 yield self.found(said, one, count=count, client_host=host, client_id=client)
 
     def _beside(self) -> Counter[tuple[Any, ...]]:
-        """How many connections of each client were there beside another one, to another broker."""
+        """How many connections of each client do not count, since another one to another broker does."""
         rows = Rows(pa.concat_tables(self._single))
         every = np.arange(rows.table.num_rows)
         began, ended = rows.values("first_seen", UNDATED), rows.values("last_seen", UNDATED)
         clients, names = keyed(rows, CLIENT, every)
         order = np.lexsort((began, clients))
-        # Those of a client that are open at the same time, one behind the other, are together.
+        # A group of connections: each begins before those before it have ended.
         reach = np.empty(len(order), np.int64)
         own, began = clients[order], began[order]
         first = np.append(True, own[1:] != own[:-1])
@@ -223,7 +224,7 @@ class ProducerPerMessage(Rule[Limits]):
         new = first | np.append(True, began[1:] > reach[:-1])
         times = np.cumsum(new)
         brokers = rows.numbers(BROKER, every)[order]
-        # Of each such time, what the broker with the most of them has.
+        # Of each group: the connections to the broker that has most of them.
         pairs, counts_ = np.unique(times * (brokers.max() + 1) + brokers, return_counts=True)
         most = np.zeros(times[-1] + 1, np.int64)
         np.maximum.at(most, pairs // (brokers.max() + 1), counts_)
@@ -297,8 +298,8 @@ class CutOff(Rule[Limits]):
 class TlsMismatch(Rule[Limits]):
     """A client speaks TLS to a listener that does not, or does not speak it to one that does.
 
-    A listener without TLS takes the first bytes of TLS for a size that is too large. It closes the connection without
-    a byte. One with TLS answers any request with an alert.
+    A listener without TLS reads the first bytes of TLS as a size, which is too large. It closes the connection without
+    a byte. A listener with TLS answers any request with an alert.
     """
 
     name = "tls-mismatch"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from kwire.report.audit import OF_BROKERS
 from kwire.report.findings.rule import (
@@ -23,7 +24,7 @@ from kwire.report.findings.rule import (
     together,
 )
 from kwire.report.sums import UNDATED, tuples
-from kwire.report.tallies import Array, Rows, Tallies, Tally, among, firsts
+from kwire.report.tallies import Array, Rows, Tallies, Tally, WithEarlier, among, firsts
 
 __all__ = ["Commits", "EmptyFetches", "Hanging", "Limits", "Resets", "SmallFetches"]
 
@@ -39,13 +40,13 @@ class Limits:
     small_fetch_bytes: int = 16_384
     """with fewer bytes of records than this,"""
     small_fetch_records: int = 1_000
-    """although the log of a partition has so many records more."""
+    """although the log of a partition has at least this many more records."""
     commits: int = 300
     """OffsetCommit requests of one group and process in a minute."""
     offset_resets: int = 1
     """Fetch responses that tell one client that the log of a topic does not have the offset."""
     hanging_seconds: float = 60.0
-    """For how long the last stable offset of a partition stood still, with records behind it."""
+    """For how long the last stable offset of a partition stood still, with records after it."""
 
 
 class EmptyFetches(Rule[Limits]):
@@ -95,7 +96,7 @@ class EmptyFetches(Rule[Limits]):
 
 
 class SmallFetches(Rule[Limits]):
-    """Fetches that bring little each, although the log has much more: the consumer asks for no more at a time."""
+    """Fetches that bring little each, although the log has much more: the consumer does not ask for more."""
 
     name = "small-fetches"
     finds = (
@@ -113,28 +114,44 @@ class SmallFetches(Rule[Limits]):
     by_process = True
     advice = "let it get more at a time: raise max.partition.fetch.bytes and fetch.max.bytes (fetch.message.max.bytes)"
     _PLACE = ("capture", "connection", "topic", "partition")
+    _COLUMNS = (
+        *FRAME, "frame_timestamp", "direction", "api_name", "status", *CLIENT, "client_port", *BROKER, "topic",
+        "partition", "offset", "high_watermark", "record_bytes", "records",
+    )  # fmt: skip
+    _MOST = 1 << 14
+    """Requests that wait for the next batch."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._asked: pa.Table | None = None
+        """The last request for each partition, if its response is not in the same batch."""
 
     def take(self, name: str, rows: Rows) -> None:
         if name == "connections":
             return
-        told = rows.where(api_name="Fetch", direction="response", status="ok")
-        sizes = rows.values("record_bytes")[told]
-        frames = rows.numbers(("capture", "frame"), told)
-        # Of other partitions a response may have much.
-        small = (sizes > 0) & (np.bincount(frames, weights=sizes)[frames] < self.limits.small_fetch_bytes)
-        if not small.any():
+        if not len(rows.where(api_name="Fetch", status="ok")):
             return
-        few = np.zeros(rows.table.num_rows, bool)
-        few[told[small]] = True
-        # A request says where it begins, the response behind it how many records it got, and how many there are.
+        if self._asked is not None:
+            rows = WithEarlier(Rows(self._asked), rows, self._COLUMNS)
         both = rows.where(api_name="Fetch", status="ok")
+        asks = rows.mask("direction", "request")
         places = rows.numbers(self._PLACE, both)
         order = np.argsort(places, kind="stable")
-        asked, got = both[order[:-1]], both[order[1:]]
-        pairs = (np.diff(places[order]) == 0) & few[got] & rows.mask("direction", "request")[asked]
-        asked, got = asked[pairs], got[pairs]
-        more = rows.values("high_watermark")[got] - rows.values("offset")[asked] - rows.values("records")[got]
-        hits = np.sort(got[more >= self.limits.small_fetch_records])
+        first, then = both[order[:-1]], both[order[1:]]
+        same = np.diff(places[order]) == 0
+        last = both[order[np.append(~same, True)]]
+        self._asked = rows.part(self._COLUMNS, np.sort(last[asks[last]])[-self._MOST :])
+        # A response may have much of other partitions.
+        got = np.sort(both[~asks[both]])
+        frames = rows.numbers(("capture", "frame"), got)
+        small = np.zeros(rows.table.num_rows, bool)
+        sizes = rows.values("record_bytes")[got]
+        small[got] = (sizes > 0) & (np.bincount(frames, weights=sizes)[frames] < self.limits.small_fetch_bytes)
+        # The request has the offset. The response has the number of records, and the end of the log.
+        pairs = same & small[then] & asks[first]
+        first, then = first[pairs], then[pairs]
+        more = rows.values("high_watermark")[then] - rows.values("offset")[first] - rows.values("records")[then]
+        hits = np.sort(then[more >= self.limits.small_fetch_records])
         self.tallies.add(rows, hits[firsts(rows.numbers(("capture", "frame"), hits))])
 
     def findings(self) -> Iterator[Finding]:
@@ -243,9 +260,9 @@ class Resets(Rule[Limits]):
 
 
 class Hanging(Rule[Limits]):
-    """A transaction stays open: readers of what is committed get nothing of what was written behind its beginning.
+    """A transaction stays open, and readers with ``read_committed`` get no record after its beginning.
 
-    They are told the last stable offset. It is where the oldest open transaction begins.
+    The broker gives them the last stable offset, which is where the oldest open transaction begins.
     """
 
     name = "hanging-transactions"
@@ -264,13 +281,13 @@ class Hanging(Rule[Limits]):
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
         self._open: dict[tuple[Any, ...], tuple[int, Tally]] = {}
-        """The last stable offset of each partition, if there are records behind it, and since when it is there."""
+        """By partition: the last stable offset, where records follow it, and since when it is the same."""
         self._stuck: dict[tuple[Any, ...], Tally] = {}
-        """Of each partition the longest time that was too long."""
+        """By partition: the longest time that was too long."""
 
     def take(self, name: str, rows: Rows) -> None:
         told = rows.where(api_name="Fetch", direction="response", status="ok")
-        # Others than readers of what is committed are not told.
+        # Brokers give the last stable offset to read_committed alone.
         told = told[(rows.values("last_stable_offset", -1)[told] >= 0) & (rows.times[told] != UNDATED)]
         if not len(told):
             return
@@ -281,7 +298,7 @@ class Hanging(Rule[Limits]):
         goes_on = (of[1:] == of[:-1]) & (stable[1:] == stable[:-1]) & stuck[1:] & stuck[:-1]
         begins = np.flatnonzero(np.append(True, ~goes_on))
         ends = np.append(begins[1:], len(told)) - 1
-        # Of each partition the first, which may go on with one of before, and the last; and those that are long.
+        # Look at the first of each partition, which may continue one of an earlier batch, the last, and long ones.
         new = np.append(True, of[begins[1:]] != of[begins[:-1]])
         looked = new | np.append(new[1:], True) | (times[ends] - times[begins] >= self._least)
         self._join(
@@ -327,7 +344,7 @@ class Hanging(Rule[Limits]):
             tally = Tally()
             for _, one in stuck:
                 tally.join(one)
-            said = f"readers of what is committed waited for {max(_length(one) for _, one in stuck) / 1e6:.0f} s"
+            said = f"readers with read_committed waited for {max(_length(one) for _, one in stuck) / 1e6:.0f} s"
             said += " for the end of a transaction"
             if len(stuck) > 1:
                 said += f", in {len(stuck)} partitions"

@@ -64,7 +64,7 @@ class Errors(Rule[Limits]):
             yield self.found(said, one, client_host=host, client_id=client, explains=self.follows(api))
 
     def follows(self, api: str) -> tuple[str, ...]:
-        """Rules that find what a client does after such an error of an API."""
+        """Rules that find what a client does after such an error."""
         return self.explains
 
 
@@ -85,7 +85,9 @@ class StaleLeaders(Errors):
     def wanted(self, rows: Rows) -> Array:
         # Members of a quorum find out so who leads it.
         of_quorum = pc.fill_null(pc.starts_with(rows.table["client_id"].cast(pa.string()), "raft-client-"), False)
-        return super().wanted(rows) & ~of_quorum.to_numpy()
+        # Metadata responses say so of partitions without a leader, and of new topics.
+        no_leader = rows.mask("error", "LEADER_NOT_AVAILABLE") & rows.mask("api_name", "Metadata")
+        return super().wanted(rows) & ~of_quorum.to_numpy() & ~no_leader
 
     def enough(self) -> int:
         return self.limits.stale_leaders

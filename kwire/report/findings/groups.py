@@ -32,7 +32,7 @@ class Limits:
     restarts: int = 5
     """Connections on which a member of a group began at the same offset of a partition, and got records,"""
     restart_seconds: float = 20.0
-    """the last of them so long behind the first: by default offsets are committed each 5 s."""
+    """if the last of them is at least this long after the first. By default clients commit each 5 s."""
 
 
 class Rebalances(Rule[Limits]):
@@ -127,7 +127,7 @@ class LateHeartbeats(Rule[Limits]):
         self._last: dict[tuple[Any, ...], int | None] = {}
         """By group and member: when the last heartbeat came, None if the member has joined anew since."""
         self._member: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-        """By capture, connection and group: the member that was named last."""
+        """By capture, connection and group: the last member id."""
 
     def take(self, name: str, rows: Rows) -> None:
         asked = rows.where(api_name=("JoinGroup", "Heartbeat"), direction="request", status="ok")
@@ -164,10 +164,10 @@ class LateHeartbeats(Rule[Limits]):
         self.tallies.add(Rows(made), np.arange(len(told)), amount=gaps[hits], each=True)
 
     def _named(self, rows: Rows, asked: Array, joins: Array, members: Array, keys: list[tuple[Any, ...]]) -> Array:
-        """The member of each row; ``keys`` gets those of earlier batches.
+        """The member of each row; adds those of earlier batches to ``keys``.
 
-        A client may forget its member id as soon as its own clock tells it that the session has ended (librdkafka). A
-        heartbeat without one is of the member before it on the connection.
+        librdkafka forgets its member id once its own clock says that the session has ended. A heartbeat without a
+        member id belongs to the member before it on the connection.
         """
         nameless = rows.mask("member_id", "")[asked]
         of, connections = keyed(rows, ("capture", "connection", "group_id"), asked)
@@ -354,13 +354,13 @@ class Stopped(Rule[Limits]):
 
 
 _MOST_CLOSED: Final = 1 << 16
-"""Connections of which something is known: when they were closed, or which member uses them."""
+"""Connections that are kept, with the time at which they were closed, or their member."""
 
 
 class NoProgress(Rule[Limits]):
-    """A member of a group that begins at the same offset each time that it is started, and gets records there.
+    """A member of a group that begins at the same offset after each start, and gets records there.
 
-    Its program may fail at one of them. Or nothing is ever committed.
+    Its program fails at one of them, or it never commits.
     """
 
     name = "no-progress"
@@ -385,7 +385,7 @@ class NoProgress(Rule[Limits]):
         self._joined = Tallies("capture", "connection", *CLIENT, "group_id")
         self._filled = Tallies(*self._PLACE)
         self._earliest = Tallies("capture", "connection", *self._PLACE)
-        """Who asked where a log begins: members that do so instead of asking what was committed, too."""
+        """Who asked for the beginning of a log: some members do so, and do not ask for committed offsets."""
 
     def take(self, name: str, rows: Rows) -> None:
         if name == "calls":
@@ -401,7 +401,7 @@ class NoProgress(Rule[Limits]):
         self._earliest.add(rows, asked, each=True)
 
     def _begun(self) -> Iterator[tuple[tuple[Any, ...], int, Tally]]:
-        """Where members began, as client, group, topic and partition; at which offset; on how many connections."""
+        """Client, group, topic and partition; the offset at which it began; its connections."""
         groups: dict[tuple[str, int], str] = {}
         starts: Counter[tuple[Any, ...]] = Counter()
         for (capture, connection, host, client, group), _ in self._joined.items():
@@ -451,5 +451,5 @@ class NoProgress(Rule[Limits]):
 
 
 def _once(one: Tally) -> Tally:
-    """What was done on a connection counts once, however often."""
+    """A connection counts once."""
     return Tally(1, 0, one.first, one.last, one.where)

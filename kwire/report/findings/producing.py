@@ -38,9 +38,9 @@ class Limits:
     skewed_bytes: int = 1_000_000
     """of at least this many bytes, in four partitions or more."""
     wrong_times: int = 1
-    """Records of one topic whose time is before 1980, or later than that of the capture,"""
+    """Records of one topic whose time is before 1980, or later than the capture,"""
     hours_ahead: float = 1.0
-    """by more than this. Brokers of 4.0 and later refuse what is an hour ahead."""
+    """by more than this. Brokers of 4.0 and later refuse records that are an hour ahead."""
     large_requests: int = 950_000
     """Bytes of a Produce request: clients refuse more than 1,048,576 (max.request.size)."""
 
@@ -178,10 +178,10 @@ class Aborted(Rule[Limits]):
 
 
 class WrongTimes(Rule[Limits]):
-    """Records of the future, or of the years behind 1970: their producer has another unit of time, or a wrong clock.
+    """Records of the future, or of the years after 1970: a wrong unit of time, or a wrong clock.
 
-    Retention goes by these times. It deletes old records at once, and those of the future never. What a broker refuses
-    for its time is an error, which another rule finds.
+    Retention uses these times. It deletes old records at once, and never those of the future. Another rule finds the
+    errors of brokers that refuse such records.
     """
 
     name = "wrong-times"

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import socket
+import subprocess
 import threading
 import time
 from typing import Any
@@ -363,28 +364,14 @@ def lag_that_only_grows(x: World) -> None:
     x.drain(topic, 56, group=x.name, max_poll_records=20, pause=0.7, commit=True)
 
 
-@scenario("no-progress", clients="kafka-python, kcat")
+@scenario("no-progress", clients="kafka-python", true=("rebalance-loop",))
 def crashes_at_the_same_record(x: World) -> None:
-    """Consumers end with an error at a record that they cannot read, and are started again after some seconds."""
+    """A consumer ends with an error at a record that it cannot read, and is started again after some seconds."""
     topic = x.topic(1)
     x.fill(topic, 50)
-
-    def kcat() -> None:
-        for _ in range(7):
-            one = x.kcat(
-                "-G", x.id("kcat"), topic, wait=False, auto_offset_reset="earliest", enable_auto_commit="false"
-            )
-            time.sleep(4)
-            one.terminate()
-            one.wait(20)
-            time.sleep(5)
-
-    def python() -> None:
-        for _ in range(7):
-            x.drain(topic, 2, group=x.id("py"), enable_auto_commit=False)
-            time.sleep(7)
-
-    x.at_once(kcat, python)
+    for _ in range(7):
+        x.drain(topic, 2, group=x.name, enable_auto_commit=False)
+        time.sleep(7)
 
 
 @scenario("lookup-storm", clients="Java")
@@ -635,29 +622,31 @@ def broker_that_never_answers_again(x: World) -> None:
     kcat.terminate()
 
 
-@scenario("?", clients="Java, kafka-python, kcat", alone=True)
+@scenario("offline-partitions", "unreachable-brokers", clients="Java, kafka-python, kcat", alone=True)
 def broker_that_is_gone(x: World) -> None:
-    """A broker is killed and does not come back for 70 s; topics have one replica."""
+    """A broker is killed and does not come back for 80 s. Topics have one replica, and kcat knows this broker only."""
     topic = x.topic(3, replicas=1)
     node = x.leader(topic)
-    x.java("produce", topic, 80, 50, 100, client_id=x.id("java-p"))
-    kcat = x.kcat("-C", "-t", topic, wait=False)
+    x.java("produce", topic, 95, 50, 100, client_id=x.id("java-p"))
 
     def kill() -> None:
-        time.sleep(10)
+        time.sleep(15)
         assert node.process is not None
         node.process.kill()
         node.process.wait(10)
-        time.sleep(70)
-        x.cluster.start_node(node)
+        only = ["kcat", "-b", x.cluster.address(x.lane, node), "-C", "-t", topic]
+        with subprocess.Popen(only, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as kcat:
+            time.sleep(80)
+            x.cluster.start_node(node)
+            kcat.terminate()
 
-    x.at_once(kill, lambda: x.feed(topic, 80, 10))
-    kcat.terminate()
+    x.at_once(kill, lambda: x.feed(topic, 100, 10))
 
 
-@scenario("late-acks", clients="Java", alone=True)
+@scenario("late-acks", clients="Java, kafka-python", true=("stalled-brokers",), alone=True)
 def follower_that_stands_still(x: World) -> None:
-    """A follower stands still for 15 s: with acks=all the leader does not answer Produce until it is given up."""
+    """A follower stands still for 15 s: with acks=all the leader does not answer Produce until it is given up. A
+    consumer still gets answers."""
     topic = x.topic(1)
     leader = x.leader(topic)
     node = next(one for one in x.cluster.nodes if one is not leader)
@@ -669,4 +658,4 @@ def follower_that_stands_still(x: World) -> None:
 
     for k in range(2):
         x.java("produce", topic, 30, 50, 100, client_id=x.id(f"java-{k}"), acks="all")
-    stop()
+    x.at_once(stop, lambda: x.drain(topic, 30, group=None))

@@ -1,13 +1,15 @@
 """Play scenarios on a real cluster of three nodes, and hold what ``kwire findings`` says against what was expected.
 
-    python tests/broker/campaign/run.py record [--version 4.4.0] [--out DIR] [SCENARIO ...]      fifteen minutes
-    python tests/broker/campaign/run.py judge [DIR]
+    python tests/broker/campaign/run.py record [--version 4.4.0] [--lanes 6] [SCENARIO ...]      twenty minutes
+    python tests/broker/campaign/run.py judge
 
-``record`` writes DIR/VERSION/SCENARIO.pcap, one for each scenario that has none yet. It needs Java with ``javac``,
-kcat, tcpdump and the right to capture on loopback. Scenarios run side by side, each on a listener (ports) of its own;
-those that stop brokers run alone behind the others. What a scenario expects stands in its decorator, which is written
-before there is a capture: ``?`` stands for a fault that no rule was about. ``judge`` prints a table: expected, found,
-missed, and false, which is what was found beyond that.
+``record`` writes VERSION/SCENARIO.pcap in the folder ``--out``, for each scenario that has no capture yet. It needs
+Java with ``javac``, kcat, tcpdump, and the right to capture on loopback. Scenarios run at the same time, each on a
+listener (ports) of its own. Those that stop brokers run alone, at the end.
+
+The decorator of a scenario names the rules that must find it. Write it before you record the scenario. Use ``?`` for a
+fault that no rule is about. ``judge`` prints a table with what was missed, and what was false: found, but not expected.
+docs/clusters.md has the results.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import tempfile
 import threading
 import time
 import traceback
+from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -65,7 +68,7 @@ def cluster(version: str) -> Cluster:
 
 
 def play(one: Scenario, lane: str, running: Cluster, classes: Path, out: Path) -> None:
-    """Plays and records a scenario. What fails is said, and leaves no capture."""
+    """Plays and records a scenario. One that fails prints its error, and leaves no capture."""
     world, began = World(running, lane, one.name, out, classes), time.monotonic()
     ports = [*running.ports(lane), world.spare]
     try:
@@ -79,7 +82,7 @@ def play(one: Scenario, lane: str, running: Cluster, classes: Path, out: Path) -
 
 
 def record(version: str, out: Path, chosen: list[Scenario], lanes: int) -> None:
-    """Plays scenarios: on so many lanes at a time those that do not disturb each other, then the others."""
+    """Plays scenarios on several lanes at a time, and then those that stop brokers."""
     waiting: dict[str, queue.SimpleQueue[Scenario]] = {lane: queue.SimpleQueue() for lane in ("", "SASL", "TLS")}
     for one in chosen:
         if not one.alone:
@@ -114,25 +117,47 @@ def findings(file: Path) -> list[Finding]:
     return finder.result()
 
 
+def verdict(one: Scenario, version: str, told: list[Finding]) -> tuple[str, dict[str, int]]:
+    """A cell of the table, and how many rules were expected, found, missed and false."""
+    expected, rules = one.expected(version), {each.rule for each in told}
+    parts = {
+        "expected": expected,
+        "found": expected & rules,
+        "missed": expected - rules,
+        "false": rules - expected - one.true,
+    }
+    said = [f"{name} {', '.join(sorted(parts[name]))}" for name in ("missed", "false") if parts[name]]
+    if not said:
+        said = ["silent" if not expected else "found"]
+    return "; ".join(said), {name: len(part) for name, part in parts.items()}
+
+
 def judge(out: Path) -> bool:
-    """Prints a table of all captures. Returns whether nothing was missed, and nothing was false."""
-    total = {"expected": 0, "found": 0, "missed": 0, "false": 0}
+    """Prints a table of all captures, and what was found. Returns whether nothing was missed, and nothing was false."""
+    versions = sorted((folder.name for folder in out.iterdir() if folder.is_dir()), reverse=True)
+    total = {version: Counter[str]() for version in versions}
     said: list[str] = []
-    print("| release | scenario | clients | expected | found | missed | false |\n|---|---|---|---|---|---|---|")
-    for about in sorted(out.glob("*/*.json")):
-        one, version, file = SCENARIOS[about.stem], about.parent.name, about.with_suffix(".pcap")
-        expected, told = one.expected(version), findings(file)
-        rules = {each.rule for each in told}
-        parts = [expected, expected & rules, expected - rules, rules - expected - one.true]
-        for name, part in zip(total, parts, strict=True):
-            total[name] += len(part)
-        cells = (", ".join(sorted(part)) or "-" for part in parts)
-        print(f"| {version} | {one.name} | {one.clients} | {' | '.join(cells)} |", flush=True)
-        for each in told:
-            who = " ".join(str(part) for part in (each.client_id, each.group_id, each.topic) if part is not None)
-            said.append(f"{version} {one.name}: {each.severity} {each.rule} {who}: {each.summary}")
-    print("", *said, "", total, sep="\n")
-    return not total["missed"] and not total["false"]
+    print(f"| scenario | clients | expected | {' | '.join(versions)} |\n|---|---|---{'|---' * len(versions)}|")
+    for one in SCENARIOS.values():
+        cells = []
+        for version in versions:
+            file = out / version / f"{one.name}.pcap"
+            if not file.with_suffix(".json").exists():
+                cells.append("-")
+                continue
+            told = findings(file)
+            cell, counts = verdict(one, version, told)
+            cells.append(cell)
+            total[version].update(counts | {"scenarios": 1, "healthy": not one.expected(version)})
+            for each in told:
+                who = " ".join(str(part) for part in (each.client_id, each.group_id, each.topic) if part is not None)
+                said.append(f"{version} {one.name}: {each.severity} {each.rule} {who}: {each.summary}")
+        print(
+            f"| {one.name} | {one.clients} | {', '.join(sorted(one.expects)) or '-'} | {' | '.join(cells)} |",
+            flush=True,
+        )
+    print("", *said, "", *(f"{version}: {dict(counts)}" for version, counts in total.items()), sep="\n")
+    return not any(counts["missed"] or counts["false"] for counts in total.values())
 
 
 def main() -> int:

@@ -208,6 +208,14 @@ def crumbs(count: int, *, ahead: int, size: int = 100, beside: int = 0, **more: 
     return made
 
 
+def leaders(*told: tuple[float, int | None], **more: Any) -> list[Row]:
+    """Metadata responses: when, and which broker leads the partition, if one does."""
+    made: Row = {"api_name": "Metadata", "direction": "response"}
+    return [
+        {**made, "at": at, "error": "LEADER_NOT_AVAILABLE" if leader is None else "NONE"} | more for at, leader in told
+    ]
+
+
 def refused(at: float, **more: Any) -> Row:
     """A connection that is refused."""
     return {"at": at, "status": "unknown", "client_ids": [], "ended": "rst", "ended_by": "broker"} | more
@@ -357,6 +365,15 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
             *waited(*quick(10, 11.5, 12.5, 13, 15), (10.1, 14, 1), (10.5, 14.1, 2)),
             *waited(*quick(20, 25), (20.1, 24, 1), (20.2, 24.1, 2), api="Fetch"),
         ])],
+    ),
+    "offline-partitions": (
+        lambda: [("partitions", leaders(*((at, None) for at in range(0, 31, 5))))],
+        # In time there is one; for less time; new topics have none yet; another error.
+        lambda: [("partitions", [*leaders(*((at, 1 if at == 15 else None) for at in range(0, 41, 5))),
+                                 *leaders(*((at, None) for at in range(0, 20, 5)), topic="short"),
+                                 *leaders(*((at, None) for at in range(0, 90, 5)), topic="new", partition=None),
+                                 *({**row, "error": "UNKNOWN_TOPIC_OR_PARTITION"}
+                                   for row in leaders(*((at, None) for at in range(0, 90, 5)), topic="none"))])],
     ),
     "unreachable-brokers": (
         lambda: [("connections", [reached(-5), *(refused(at) for at in range(0, 61, 5))])],
@@ -955,6 +972,28 @@ def test_what_is_asked_over_and_over_after_errors_has_one_cause(api: str) -> Non
     assert rules(asked) == storm
     # Errors of something else are not why it asks.
     assert rules(asked, answers(30, "OffsetCommit", ["ILLEGAL_GENERATION"])) == {"repeated-errors", *storm}
+
+
+def test_a_request_and_its_response_need_not_come_in_the_same_batch() -> None:
+    finder = Finder(["small-fetches"])
+    name, batch = rows("partitions", crumbs(700, ahead=1000))
+    for first in range(0, batch.num_rows, 3):
+        finder.add(name, batch.slice(first, 3))
+    (one,) = finder.result()
+    assert one.count == 700
+
+
+def test_clients_that_wait_for_a_leader_do_not_ask_stale_ones() -> None:
+    wrong = answers(60, "Metadata", ["LEADER_NOT_AVAILABLE"])
+    assert not found("stale-leaders", rows("frames", wrong))
+    asked = [{"api_name": "Metadata", "at": k * 0.6} for k in range(80)]
+    finder = Finder(["offline-partitions", "metadata-storm"])
+    finder.add(*rows("frames", asked))
+    parts = [row for p in (0, 1) for row in leaders(*((at, None) for at in range(0, 50, 5)), partition=p)]
+    finder.add(*rows("partitions", parts))
+    (one,) = finder.result()
+    assert (one.rule, one.client_id, one.topic, one.partition) == ("offline-partitions", "one", "t", None)
+    assert "for 40 s that 2 partitions had no leader" in one.summary
 
 
 def test_a_script_that_writes_to_several_leaders_is_one_producer() -> None:
