@@ -21,12 +21,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict, cast
 
 from kwire.errors import KwireError
 from kwire.limits import DEFAULT_LIMITS, Limits, size_of
+from kwire.naming import meant
 
 if TYPE_CHECKING:
     from kwire.tls import KeyLog
@@ -652,9 +652,9 @@ def settled(options: Mapping[str, Any], place: str = PYTHON) -> CaptureOptions:
     known = {name: option.default for group in PLACES[place] for name, option in _declared(group).items()}
     for name in options:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            meant = f": did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"{place}() got an unexpected keyword argument {name!r}{meant}")
+            near = meant(name, known)
+            hint = f": did you mean {near!r}?" if near else ""
+            raise TypeError(f"{place}() got an unexpected keyword argument {name!r}{hint}")
     return cast(CaptureOptions, known | {name: _checked(name, value) for name, value in options.items()})
 
 
@@ -666,7 +666,9 @@ def of_segments(options: Mapping[str, Any]) -> SegmentOptions:
     known = {name: OPTIONS[name].default for name in OF_SEGMENTS}
     for name in options:
         if name not in known:
-            raise TypeError(f"kwire.log.read() got an unexpected keyword argument {name!r}")
+            near = meant(name, known)
+            hint = f": did you mean {near!r}?" if near else ""
+            raise TypeError(f"kwire.log.read() got an unexpected keyword argument {name!r}{hint}")
     return cast(SegmentOptions, known | {name: _checked(name, value) for name, value in options.items()})
 
 
@@ -765,12 +767,10 @@ def check_place(names: Iterable[str], place: str | None, more: Iterable[str] = (
         name = _NAMED.get(one.lower())
         # Options for Python alone have no text.
         if name is None or OPTIONS[name].kind is None:
-            near = get_close_matches(
-                one.lower(), [name for name in _NAMED if OPTIONS[_NAMED[name]].kind is not None], 1
-            )
-            meant = f"did you mean {_NAMED[near[0]]!r}? " if near else ""
+            near = meant(one, [name for name, option in OPTIONS.items() if option.kind is not None])
+            hint = f"did you mean {near!r}? " if near else ""
             raise KwireError(
-                f"no option {one!r}: {meant}docs/options.md lists all, docs/spark.md those of object stores"
+                f"no option {one!r}: {hint}docs/options.md lists all, docs/spark.md those of object stores"
             )
         where = [entry for entry in ACTS[name] if entry != PYTHON]
         if place is not None and place not in where:

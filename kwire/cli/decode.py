@@ -181,8 +181,14 @@ def run(args: argparse.Namespace) -> int:
         if args.partition is not None and not args.topics:
             args.parser.error("--partition goes with --topic")
         return _decode_segments(files, segments, args)
+    if args.partition is not None or args.deep or args.check_indexes:
+        for file in files:
+            if file != "-":
+                os.stat(file)  # noqa: PTH116
     if args.partition is not None:
         args.parser.error("--partition is for log segments")
+    if args.deep or args.check_indexes:
+        args.parser.error("--deep and --check-indexes are for log segments")
     if args.jobs > 1 and (args.follow or "-" in files):
         args.parser.error("-j is for files that are there: not for --follow and standard input")
     if args.jobs > 1 and args.as_ == "hono":
@@ -194,8 +200,6 @@ def run(args: argparse.Namespace) -> int:
     if args.direction and not args.api:
         args.parser.error("--direction goes with the --api of messages")
     wanted = args.table or (["messages"] if args.api else [])
-    if args.deep or args.check_indexes:
-        args.parser.error("--deep and --check-indexes are for log segments")
     if args.as_ is not None:
         if wanted not in ([], ["records"]):
             args.parser.error(f"--as {args.as_} reads records, not {', '.join(wanted)}")

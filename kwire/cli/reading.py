@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from kwire import options
 from kwire.errors import KwireError
 from kwire.limits import Limits
-from kwire.naming import public
+from kwire.naming import no_such, public
 from kwire.opening import open_file
 from kwire.options import OPTIONS, CaptureOptions
 
@@ -75,8 +75,7 @@ class Names(argparse.Action):
         found = [*(getattr(namespace, self.dest) or ())]
         for name in map(str.strip, values.split(",")):
             if self._one_of and name not in self._one_of:
-                said = ", ".join(map(repr, self._one_of))
-                raise argparse.ArgumentError(self, f"invalid choice: {name!r} (choose from {said})")
+                raise argparse.ArgumentError(self, no_such("choice", name, self._one_of))
             found.append(name)
         setattr(namespace, self.dest, found if self._each else list(dict.fromkeys(found)))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+from kwire.naming import no_such
 from kwire.options import CaptureOptions, settled
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Table:
         known = {one.name: one for one in (*self.schema, *self.asked)}
         for name in wanted:
             if name not in known:
-                raise ValueError(f"the table {self.name} has no column {name!r}: {', '.join(known)}")
+                raise ValueError(no_such(f"column of the table {self.name}", name, known))
             if wanted.count(name) > 1:
                 raise ValueError(f"column {name!r} of the table {self.name} was chosen twice")
         return pa.schema([known[name] for name in wanted])
