@@ -92,6 +92,11 @@ def _names(text: str) -> tuple[str, ...] | None:
     return tuple(one.strip() for one in text.split(",") if one.strip()) or None
 
 
+def _texts(text: str) -> tuple[str, ...] | None:
+    parts = re.split(r"(?<!\\),", text)
+    return tuple(one.strip().replace("\\,", ",") for one in parts if one.strip()) or None
+
+
 def _flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError(text)
@@ -174,8 +179,8 @@ PATH: Final = Kind(read=_path, metavar="PATH")
 PATHS: Final = Kind(read=_path, metavar="FILE")
 """Several paths on the command line; in Spark one path or pattern."""
 TEXT: Final = Kind(read=str)
-TEXTS: Final = Kind(read=_names, metavar="ID")
-"""Texts that may hold commas on the command line, where each is given by itself."""
+TEXTS: Final = Kind(read=_texts, metavar="IDS")
+"""Texts that may hold commas: such a comma has a backslash before it."""
 TIME: Final = Kind(read=str, metavar="TIME")
 """A time in ISO 8601, which ``kwire.tables.filters`` reads."""
 INSTANT: Final = Kind(read=_instant, such="a time such as 2026-11-22T09:30:00 (UTC)")
@@ -238,7 +243,11 @@ class FilterOptions(TypedDict, total=False):
     client_ids: Annotated[
         Iterable[str] | None,
         Option(
-            help="only of these clients (their client ids)", kind=TEXTS, unset="all", flag="--client-id", form=CAPTURE
+            help="only of these clients (their client ids, separated by commas; a comma in an id is `\\,`)",
+            kind=TEXTS,
+            unset="all",
+            flag="--client-id",
+            form=CAPTURE,
         ),
     ]
     start: Annotated[
@@ -749,7 +758,10 @@ def texts(options: Mapping[str, Any], place: str, more: Iterable[str] = ()) -> d
         if value is None:
             continue
         several = isinstance(value, list | tuple | set | frozenset)
-        text = ",".join(map(str, value)) if several else str(value)
+        parts: Iterable[str] = map(str, value if several else (value,))
+        if several and name in OPTIONS and OPTIONS[name].kind is TEXTS:
+            parts = (one.replace(",", "\\,") for one in parts)
+        text = ",".join(parts)
         found[name] = text.lower() if isinstance(value, bool) else text
     check_place(found, place, more)
     return found
