@@ -492,7 +492,9 @@ def decode(
         raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
     said = [f"note: {note}" for note in notes]
     if not rows and args.only:
-        said.append(f"note: no row of {', '.join(outputs)} matches the filters; {read[0].n_frames:,} frames were looked at")
+        said.append(
+            f"note: no row of {', '.join(outputs)} matches the filters; {read[0].n_frames:,} frames were looked at"
+        )
     if args.account:
         said += _accounts(lines, each=args.account == "connections") + [f"account: {one}" for one in read[0].left_out()]
     return [f"{name}: {text}" for text in said]

@@ -263,12 +263,12 @@ TABLE: Final = CaptureTable(
     maker=_Maker,
     asked=ASKED,
     shown=(
-        Column("time", showing.time("timestamp"), shrink=15),
-        Column("client", showing.host("client"), shrink=15),
+        Column("time", showing.time("timestamp")),
+        Column("client", showing.host("client")),
         Column("", showing.way),
         Column("api", showing.api, shrink=12),
         Column("corr", showing.plain("correlation_id"), right=True),
-        Column("status", showing.status, shrink=8, empty="ok"),
+        Column("status", showing.status, empty="ok"),
         Column("body", showing.plain("body"), shrink=30),
     ),
 )
