@@ -112,8 +112,8 @@ def _parts(path: str) -> tuple[str, set[str]]:
     return head + rest, {form for one in secrets for form in (one, unquote(one)) if one}
 
 
-_MOST_LISTED: Final = 12
-"""Names that an error lists, where one of them is near to what was given."""
+_FEW, _MANY = 12, 40
+"""Names that an error lists: so many where one of them is near to what was given, and so many where none is."""
 
 
 def meant(name: str, known: Iterable[str]) -> str | None:
@@ -123,15 +123,14 @@ def meant(name: str, known: Iterable[str]) -> str | None:
     return names[near[0]] if near else None
 
 
-def no_such(what: str, name: str, known: Iterable[str]) -> str:
+def no_such(what: str, name: str, known: Iterable[str], where: str = "") -> str:
     """The sentence for a name that is not among those that there are: ``no table 'x': there are ...``.
 
-    Every error about a name of a closed set is made here.
+    Every error about a name of a closed set is made here. ``where`` follows the name: ``in the table frames``.
     """
     names = list(known)
     near = meant(name, names)
-    if near is None:
-        return f"no {what} {name!r}: there are {', '.join(names)}"
-    if len(names) > _MOST_LISTED:
-        return f"no {what} {name!r}: did you mean {near!r}?"
-    return f"no {what} {name!r}: there are {', '.join(names)}; did you mean {near!r}?"
+    said = f"no {what} {name!r}{where and ' '}{where}"
+    if len(names) > (_MANY if near is None else _FEW):
+        return said if near is None else f"{said}: did you mean {near!r}?"
+    return f"{said}: there are {', '.join(names)}" + ("" if near is None else f"; did you mean {near!r}?")

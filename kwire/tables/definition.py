@@ -97,7 +97,7 @@ class Table:
         known = {one.name: one for one in (*self.schema, *self.asked)}
         for name in wanted:
             if name not in known:
-                raise ValueError(no_such(f"column of the table {self.name}", name, known))
+                raise ValueError(no_such("column", name, known, f"in the table {self.name}"))
             if wanted.count(name) > 1:
                 raise ValueError(f"column {name!r} of the table {self.name} was chosen twice")
         return pa.schema([known[name] for name in wanted])

@@ -91,7 +91,7 @@ class Filter:
         if self.status is not None and not table.statuses:
             raise ValueError(f"the table {table.name} has no status")
         if unknown:
-            raise ValueError(no_such(f"status of the table {table.name}", unknown[0], table.statuses))
+            raise ValueError(no_such("status", unknown[0], table.statuses, f"in the table {table.name}"))
 
     def frames(self, frames: Frames) -> Array:
         """Which frames are wanted by API, client and time."""

@@ -42,7 +42,7 @@ def test_thresholds_and_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["findings", CAPTURE, *wrong]) == 2
         assert "there are" in capsys.readouterr().err
     assert main(["findings", CAPTURE, "--set", "lag"]) == 2
-    assert "needs a number (lag=N)" in capsys.readouterr().err
+    assert "needs a number: lag=N" in capsys.readouterr().err
     assert main(["findings", "no such file"]) == 2
 
 
