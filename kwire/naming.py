@@ -10,7 +10,8 @@ Rules kept here:
 - ``pathlib`` makes one slash of two, so ``s3:/KEY:SECRET@bucket`` is a URI, also inside a longer path.
 - A name that is public already stays as it is.
 
-``no_such`` words the error about a name that is none of those that there are.
+``no_such`` words the error about a name that is none of those that there are, ``counted`` how many there are of
+something.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from difflib import get_close_matches
 from typing import Final
 from urllib.parse import unquote
 
-__all__ = ["OPTIONS", "hidden", "meant", "no_such", "public", "secrets_of"]
+__all__ = ["OPTIONS", "counted", "hidden", "meant", "no_such", "public", "secrets_of"]
 
 OPTIONS: Final = re.compile(r"\?\w+=.*$", re.DOTALL)
 """The options of a file system at the end of a URI (``?region=eu-west-1``).
@@ -134,3 +135,8 @@ def no_such(what: str, name: str, known: Iterable[str], where: str = "") -> str:
     if len(names) > (_MANY if near is None else _FEW):
         return said if near is None else f"{said}: did you mean {near!r}?"
     return f"{said}: there are {', '.join(names)}" + ("" if near is None else f"; did you mean {near!r}?")
+
+
+def counted(number: int, one: str, several: str = "") -> str:
+    """``1 member``, ``2 members``. ``several``: the plural, where it has more than an ``s``."""
+    return f"{number} {one if number == 1 else several or one + 's'}"

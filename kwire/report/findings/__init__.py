@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwire.naming import no_such
+from kwire.naming import counted, no_such
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.report.findings import brokers, clients, consuming, errors, groups, offsets, producing, resent
 from kwire.report.findings.committed import Committed
@@ -219,7 +219,7 @@ def summary(found: Sequence[Finding]) -> list[str]:
     """What findings say together, in a sentence."""
     counts = Counter(one.severity for one in found)
     said = ", ".join(f"{counts[word]} {word}" for word in SEVERITIES if counts[word])
-    return [f"{len(found)} finding{'s' if len(found) > 1 else ''}: {said}." if found else "No findings."]
+    return [f"{counted(len(found), 'finding')}: {said}." if found else "No findings."]
 
 
 def _evidence(row: showing.Row) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwire.naming import counted
 from kwire.report.findings.rule import BROKER, FRAME, Finding, Rule, Together
 from kwire.report.sums import UNDATED, WAITING, tuples
 from kwire.report.tallies import MOST_EVIDENCE, Array, Rows, Tally
@@ -138,11 +139,15 @@ class Stalled(Rule[Limits]):
             longest = max(wrong, key=lambda one: one.slots)
             said = f"it answered nobody for {longest.slots * _SLOT / 1e6:.1f} s"
             if len(wrong) > 1:
-                said = f"{len(wrong)} times it answered nobody, for {longest.slots * _SLOT / 1e6:.1f} s at most"
+                said = (
+                    f"{counted(len(wrong), 'time')} it answered nobody, for {longest.slots * _SLOT / 1e6:.1f} s at most"
+                )
             waited = ", ".join(f"{api} ({count})" for api, count in apis.most_common(5))
             of = f"{broker[0]}:{broker[1]}"
             yield self.found(
-                f"{of}: {said}, while {len(longest.connections)} connections waited: {waited}", tally, count=len(wrong)
+                f"{of}: {said}, while {counted(len(longest.connections), 'connection')} waited: {waited}",
+                tally,
+                count=len(wrong),
             )
 
     def _stalls(self) -> dict[tuple[Any, ...], dict[int, _Stall]]:

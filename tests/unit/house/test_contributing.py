@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -70,7 +71,11 @@ def carried_out(recipe: str, tree: Path) -> list[str]:
 def python(tree: Path, *arguments: str) -> str:
     """What Python prints in the copy."""
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=tree, env={"PYTHONPATH": str(tree)}, text=True, capture_output=True
+        [sys.executable, *arguments],
+        cwd=tree,
+        env=os.environ | {"PYTHONPATH": str(tree)},
+        text=True,
+        capture_output=True,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -115,6 +120,28 @@ def test_a_table_over_connections(tmp_path: Path) -> None:
     assert ports == [row["broker_port"] for batch in capture.read(GOLDEN, "connections") for row in batch.to_pylist()]
 
 
+def test_a_column(tmp_path: Path) -> None:
+    assert carried_out("A column", tmp_path) == ["kwire/tables/frames.py", "kwire/tables/messages.py"]
+    for more in ([], ["--api", "Metadata"]):
+        said = python(
+            tmp_path, "-m", "kwire.cli", "decode", str(GOLDEN), "--table", "messages", *more, "--format", "jsonl"
+        )  # fmt: skip
+        rows = [json.loads(line) for line in said.splitlines()]
+        assert rows
+        assert all(row["size_kb"] == row["size"] / 1024 for row in rows)
+        assert all(row["has_body"] == (row["body"] is not None) for row in rows)
+
+
+@pytest.mark.wide
+def test_a_column_breaks_no_test_of_its_table(tmp_path: Path) -> None:
+    carried_out("A column", tmp_path)
+    shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__", "golden"))
+    (tmp_path / "tests" / "golden").symlink_to(ROOT / "tests" / "golden")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    tests = [f"tests/unit/tables/test_{name}.py" for name in ("frames", "typed", "tables")]
+    python(tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests)
+
+
 def test_a_command(tmp_path: Path) -> None:
     assert carried_out("A command", tmp_path) == ["kwire/cli/count.py", "kwire/cli/__init__.py"]
     assert int(python(tmp_path, "-m", "kwire.cli", "count", str(GOLDEN))) > 0
@@ -135,7 +162,7 @@ def test_a_reading_option(tmp_path: Path) -> None:
     assert said.endswith("True False\n")
     refused = subprocess.run(
         [sys.executable, "-m", "kwire.cli", "decode", str(GOLDEN), "--brief"],
-        cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, text=True, capture_output=True,
+        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)}, text=True, capture_output=True,
     )  # fmt: skip
     assert refused.returncode == 2
     assert "--brief is for the table messages, not frames" in refused.stderr
