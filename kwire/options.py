@@ -323,7 +323,12 @@ class ContentOptions(FilterOptions, SegmentOptions, total=False):
     ]
     api: Annotated[
         str | None,
-        Option(help="messages of one API, whose bodies are structs", kind=TEXT, unset="all, as text", form=CAPTURE),
+        Option(
+            help="messages of one API, whose bodies are structs (on the command line: `--api` with one name)",
+            kind=TEXT,
+            unset="all, as text",
+            form=CAPTURE,
+        ),
     ]
     direction: Annotated[
         str | None,
