@@ -663,13 +663,8 @@ def settled(options: Mapping[str, Any], place: str = PYTHON) -> CaptureOptions:
 
     Raises ``TypeError`` for a name that the entry point ``place`` does not have, as Python does.
     """
-    known = {name: option.default for group in PLACES[place] for name, option in _declared(group).items()}
-    for name in options:
-        if name not in known:
-            near = meant(name, known)
-            hint = f": did you mean {near!r}?" if near else ""
-            raise TypeError(f"{place}() got an unexpected keyword argument {name!r}{hint}")
-    return cast(CaptureOptions, known | {name: _checked(name, value) for name, value in options.items()})
+    names = [name for group in PLACES[place] for name in group.__annotations__]
+    return cast(CaptureOptions, _settled(options, names, place))
 
 
 def of_segments(options: Mapping[str, Any]) -> SegmentOptions:
@@ -677,13 +672,16 @@ def of_segments(options: Mapping[str, Any]) -> SegmentOptions:
 
     Raises ``TypeError`` for a name that it does not have, as Python does.
     """
-    known = {name: OPTIONS[name].default for name in OF_SEGMENTS}
+    return cast(SegmentOptions, _settled(options, OF_SEGMENTS, "kwire.log.read"))
+
+
+def _settled(options: Mapping[str, Any], names: Sequence[str], place: str) -> dict[str, Any]:
     for name in options:
-        if name not in known:
-            near = meant(name, known)
+        if name not in names:
+            near = meant(name, names)
             hint = f": did you mean {near!r}?" if near else ""
-            raise TypeError(f"kwire.log.read() got an unexpected keyword argument {name!r}{hint}")
-    return cast(SegmentOptions, known | {name: _checked(name, value) for name, value in options.items()})
+            raise TypeError(f"{place}() got an unexpected keyword argument {name!r}{hint}")
+    return {name: OPTIONS[name].default for name in names} | {name: _checked(name, options[name]) for name in options}
 
 
 def _checked(name: str, value: Any) -> Any:

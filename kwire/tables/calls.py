@@ -25,6 +25,7 @@ from kwire.capture.frames import Frames
 from kwire.kernels.judging import UNREADABLE
 from kwire.kernels.layouts import Status
 from kwire.kernels.programs import Program, compile_program, job_column, value_column
+from kwire.records.arrow_types import STATUS_FIELDS
 from kwire.records.batching import batch_ranges
 from kwire.schema.model import PrimitiveLayout, StructLayout
 from kwire.tables import columns, showing
@@ -79,8 +80,7 @@ SCHEMA: Final = pa.schema(
         *OF_FRAME,
         pa.field("correlation_id", pa.int32()),
         *(pa.field(name, type_) for name, (type_, _) in _FIELDS.items()),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
+        *STATUS_FIELDS,
     ]
 )
 """One row for each request and response that has such a field. Null if its version does not have one."""
@@ -191,7 +191,7 @@ TABLE: Final = CaptureTable(
     shown=(
         Column("time", showing.time("frame_timestamp")),
         Column("client_id", showing.plain("client_id"), shrink=8),
-        Column("", showing.way),
+        Column("", showing.direction),
         Column("api", showing.api, shrink=12),
         Column("group", showing.plain("group_id"), shrink=8),
         Column("member", showing.plain("member_id"), shrink=8),

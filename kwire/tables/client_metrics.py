@@ -39,7 +39,7 @@ from kwire.events.telemetry import (
 )
 from kwire.kernels.layouts import Status
 from kwire.limits import Limits
-from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.arrow_types import STATUS_FIELDS, TIMESTAMP
 from kwire.records.batching import text_size
 from kwire.records.compression import CODECS
 from kwire.schema.keys import ApiKey
@@ -116,8 +116,7 @@ SCHEMA: Final = pa.schema(
             ),
         ),
         pa.field("violations", VIOLATIONS),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
+        *STATUS_FIELDS,
     ]
 )
 """The rows:

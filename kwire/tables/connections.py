@@ -32,7 +32,7 @@ from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Role, Status
 from kwire.protocol.error_codes import error_name
 from kwire.protocol.sasl import refusal, refused_by
 from kwire.protocol.secrets import sasl_user
-from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.arrow_types import STATUS_FIELDS, TIMESTAMP
 from kwire.records.batching import batch_ranges, text_size
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
@@ -133,8 +133,7 @@ SCHEMA: Final = pa.schema(
         pa.field("unanswered", _NUMBER, nullable=False),
         pa.field("out_of_order", _NUMBER, nullable=False),
         pa.field("most_in_flight", _NUMBER, nullable=False),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
+        *STATUS_FIELDS,
     ]
 )
 """One row per TCP connection.
@@ -336,8 +335,8 @@ class _Maker(Maker):
         number = frames.of_connections("number", frames["slot"])
         status, response, api = frames["status"], frames["response"] == 1, frames["api"]
         is_frame = (status != Status.ENCRYPTED) & (frames["reason"] != Reason.SKIPPED)
-        for way, which in enumerate((is_frame & ~response, is_frame & response)):
-            self._frames[way].count(number[which])
+        for direction, which in enumerate((is_frame & ~response, is_frame & response)):
+            self._frames[direction].count(number[which])
         known = is_frame & ~response & (api != ABSENT) & (frames["version"] != ABSENT)
         self._apis.count(
             number[known], (api[known] & 0xFFFF) << 16 | frames["version"][known] & 0xFFFF, frames.numbers[known]

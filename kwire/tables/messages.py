@@ -268,7 +268,7 @@ TABLE: Final = CaptureTable(
     shown=(
         Column("time", showing.time("timestamp")),
         Column("client", showing.host("client")),
-        Column("", showing.way),
+        Column("", showing.direction),
         Column("api", showing.api, shrink=12),
         Column("corr", showing.plain("correlation_id"), right=True),
         Column("status", showing.status, empty="ok"),

@@ -34,13 +34,12 @@ from kwire import schema
 from kwire.capture.frames import Frames
 from kwire.kernels.engine import choose
 from kwire.kernels.layouts import ABSENT, Status
-from kwire.kernels.ordering import with_body_of
 from kwire.kernels.partitions import NOT_ACQUIRED, deliveries
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
 from kwire.limits import BEYOND
 from kwire.log.internal import MAY_HIDE, of_metadata
 from kwire.protocol.secrets import METADATA_TOPIC, METADATA_TOPIC_ID
-from kwire.records.arrow_types import RECORD_FIELDS, TIMESTAMP
+from kwire.records.arrow_types import RECORD_FIELDS, STATUS_FIELDS, TIMESTAMP
 from kwire.records.batching import MOST_BYTES
 from kwire.records.budget import Budget
 from kwire.schema.keys import ApiKey
@@ -89,8 +88,7 @@ SCHEMA: Final = pa.schema(
         *SET,
         *RECORD_FIELDS,
         pa.field("batch", pa.int64()),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
+        *STATUS_FIELDS,
     ]
 )
 """One row per record of a Produce request (``source`` is ``produce``), a Fetch or ShareFetch response (``fetch``).
@@ -266,7 +264,7 @@ class Records(Maker):
         topics = None if self._only is None else self._only.topics
         if "topic" in self._wanted or topics is not None:
             self._topics.learn(frames)
-        candidates = _with_records(frames)
+        candidates = frames.with_body(_KINDS)
         if self._only is not None:
             candidates &= self._only.frames(frames)
         for rows, sets, failures in self._sets.parts(frames, np.flatnonzero(candidates), _SETS_AT_ONCE):
@@ -383,15 +381,8 @@ def _runs(set_index: Array) -> tuple[Array, Array | None]:
 
 
 _KINDS: Final = np.zeros(2 * ApiKey.SHARE_FETCH + 2, np.uint8)
-"""1 for the kinds of frames that hold records, as ``with_body_of`` takes them."""
+"""1 for the kinds of frames that hold records, as ``Frames.with_body`` takes them."""
 _KINDS[[2 * ApiKey.PRODUCE, 2 * ApiKey.FETCH + 1, 2 * ApiKey.SHARE_FETCH + 1]] = 1
-
-
-def _with_records(frames: Frames) -> Array:
-    """Which frames may hold records: those of the right kind, as far as the capture has them."""
-    there = np.empty(len(frames), np.uint8)
-    choose(0)(with_body_of)(frames.table, _KINDS, there)
-    return there.view(bool)
 
 
 _NAME: Final = np.frombuffer(METADATA_TOPIC.encode(), np.uint8)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kwire.report.findings.clients import LOOKUPS
 from kwire.report.findings.rule import CLIENT, Finding, Rule
 from kwire.report.sums import tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
@@ -40,7 +41,6 @@ class Errors(Rule[Limits]):
 
     tables: tuple[str, ...] = ("frames",)
     keys: tuple[str, ...] = (*CLIENT, "api_name", "error")
-    errors: frozenset[str] = frozenset()
 
     def take(self, name: str, rows: Rows) -> None:
         told = rows.errors
@@ -60,7 +60,12 @@ class Errors(Rule[Limits]):
 
     def findings(self) -> Iterator[Finding]:
         for (host, client, api, error), one in self.tallies.items(self.tallies.totals().count >= self.enough()):
-            yield self.found(f"{error} in {one.count} {api} responses", one, client_host=host, client_id=client)
+            said = f"{error} in {one.count} {api} responses"
+            yield self.found(said, one, client_host=host, client_id=client, explains=self.follows(api))
+
+    def follows(self, api: str) -> tuple[str, ...]:
+        """Rules that find what a client does after such an error of an API."""
+        return self.explains
 
 
 class StaleLeaders(Errors):
@@ -267,15 +272,13 @@ class Repeated(Errors):
     thresholds: Mapping[str, str] = {"repeated_errors": "{}", "retried_seconds": "{}"}
     place = 300
     advice = "see what the error means for this request, and why the client does not change what it does"
-    _OTHERS = (
-        StaleLeaders.errors | Fenced.errors | Denied.errors | Fatal.errors
-        | {"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "OFFSET_OUT_OF_RANGE", "SASL_AUTHENTICATION_FAILED"}
-    )  # fmt: skip
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
         self._retried = Tallies(*self.keys)
         self._fine = Tallies(*CLIENT, "api_name")
+        self.others: frozenset[str] = frozenset()
+        """The errors that other rules are about."""
 
     def take(self, name: str, rows: Rows) -> None:
         super().take(name, rows)
@@ -285,10 +288,16 @@ class Repeated(Errors):
         self._fine.add(rows, np.flatnonzero(rows.mask("direction", "response") & ~rows.wrong))
 
     def wanted(self, rows: Rows) -> Array:
-        return ~rows.mask("error", (*sorted(self._OTHERS), *_RETRIED))
+        return ~rows.mask("error", (*sorted(self.others), *_RETRIED))
 
     def enough(self) -> int:
         return self.limits.repeated_errors
+
+    def follows(self, api: str) -> tuple[str, ...]:
+        # It asks for the same again.
+        if api in LOOKUPS:
+            return ("lookup-storm",)
+        return ("metadata-storm",) if api == "Metadata" else ()
 
     def findings(self) -> Iterator[Finding]:
         yield from super().findings()
@@ -300,4 +309,4 @@ class Repeated(Errors):
             seconds = ((one.last or 0) - since) / 1e6
             if seconds >= self.limits.retried_seconds:
                 said = f"{error} in {one.count} {api} responses, and no other answer in {seconds:.0f} s"
-                yield self.found(said, one, client_host=host, client_id=client)
+                yield self.found(said, one, client_host=host, client_id=client, explains=self.follows(api))
