@@ -31,7 +31,7 @@ from kwire.cli.reading import (
 )
 from kwire.errors import CaptureError, KwireError, needed
 from kwire.opening import below, is_regular
-from kwire.options import CAPTURE, OF_SEGMENTS, OPTIONS, FilterOptions, TrafficOptions, check_tables, chosen
+from kwire.options import CAPTURE, OF_SEGMENTS, OPTIONS, FilterOptions, check_tables, chosen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -488,13 +488,13 @@ def decode(
             outputs[table].write(batch)
             if live:
                 outputs[table].flush()
-    if not rows and not args.only and not _has_frames(file, args, outputs, keys):
+    frames = read[0].n_frames
+    if not rows and not frames:
         raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
     said = [f"note: {note}" for note in notes]
-    if not rows and args.only:
-        said.append(
-            f"note: no row of {', '.join(outputs)} matches the filters; {read[0].n_frames:,} frames were looked at"
-        )
+    if not rows and (args.only or args.api):
+        what = "the filters" if args.only else f"--api {args.api}"
+        said.append(f"note: no row of {', '.join(outputs)} matches {what}; {frames:,} frames were looked at")
     if args.account:
         said += _accounts(lines, each=args.account == "connections") + [f"account: {one}" for one in read[0].left_out()]
     return [f"{name}: {text}" for text in said]
@@ -507,17 +507,3 @@ def _accounts(lines: Sequence[Line], *, each: bool) -> list[str]:
     count = len({line.connection for line in lines})
     connections = "1 Kafka connection" if count == 1 else f"{count:,} Kafka connections"
     return [*(f"account: {line}" for line in lines if each), f"account of {connections}: {total(lines)}"]
-
-
-def _has_frames(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], keys: KeyLog | None) -> bool:
-    """Whether a capture without a row has frames. There may be no records or metrics in them."""
-    from kwire.capture.reading import Reading
-
-    if not {"frames", "messages"}.isdisjoint(outputs):
-        return False
-    if file == "-":
-        # Standard input is gone. No message is better than a wrong one.
-        return True
-    with opened(file) as (stream, _):
-        reading = Reading(stream, keys=keys, **chosen(args.how, TrafficOptions))
-        return any(len(frames) for frames in reading)

@@ -339,7 +339,7 @@ class Unreachable(Rule[Limits]):
                 continue
             seconds, count = _longest(sorted(one.steps), sorted(answered.steps), one.steps)
             if seconds >= self.limits.unreachable_seconds:
-                said = f"{host}:{port}: {count} connections were refused or got no answer, for {seconds} s"
+                said = f"{host}:{port}: {counted(count, 'connection')} refused or without an answer, for {seconds} s"
                 yield self.found(said, one, count=count)
 
 

@@ -337,7 +337,7 @@ class TlsMismatch(Rule[Limits]):
         for (host, client, tls), (one, brokers) in together.items():
             if one.count < self.limits.tls_mismatches:
                 continue
-            at = f"{one.count} connections to {', '.join(brokers[: self._NAMED])}"
+            at = f"{counted(one.count, 'connection')} to {', '.join(brokers[: self._NAMED])}"
             if len(brokers) > self._NAMED:
                 at += f" and {len(brokers) - self._NAMED} others"
             said = "with TLS, and the broker closed them without a byte"

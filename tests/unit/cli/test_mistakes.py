@@ -108,6 +108,8 @@ def test_a_filter_that_matches_nothing_says_so(jobs: str, capsys: pytest.Capture
     count = sum(batch.num_rows for batch in capture.read(CAPTURE, "frames"))
     said = f"kwire: {CAPTURE}: note: no row of frames matches the filters; {count} frames were looked at"
     assert printed.err.splitlines() == [said] * len(files)
+    assert cli.main(["decode", CAPTURE, "--api", "AlterConfigs"]) == 0
+    assert "note: no row of messages matches --api AlterConfigs; " in capsys.readouterr().err
     assert cli.main(["decode", CAPTURE, "--client-id", "nobody,java-java", "--format", "jsonl"]) == 0
     printed = capsys.readouterr()
     assert printed.out.count("\n") == sum(
