@@ -122,7 +122,7 @@ def test_a_table_over_connections(tmp_path: Path) -> None:
 
 def test_a_column(tmp_path: Path) -> None:
     assert carried_out("A column", tmp_path) == ["kwire/tables/frames.py", "kwire/tables/messages.py"]
-    for more in ([], ["--api", "Produce"]):
+    for more in ([], ["--api", "ApiVersions"]):
         said = python(
             tmp_path, "-m", "kwire.cli", "decode", str(GOLDEN), "--table", "messages", *more, "--format", "jsonl"
         )  # fmt: skip
