@@ -7,12 +7,14 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tunnels
 
 from kwire import capture
 
@@ -140,6 +142,30 @@ def test_a_column_breaks_no_test_of_its_table(tmp_path: Path) -> None:
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     tests = [f"tests/unit/tables/test_{name}.py" for name in ("frames", "typed", "tables")]
     python(tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests)
+
+
+def test_a_tunnel(tmp_path: Path) -> None:
+    assert carried_out("A tunnel", tmp_path) == ["kwire/kernels/layers.py"]
+    packets = tunnels.taken_from(CLIENTS.read_bytes())[:40]
+    inside = [(time, tunnels.ipv4(17, tunnels.udp(4341, struct.pack(">II", 0, 7 << 8) + one))) for time, one in packets]
+    (tmp_path / "inside.pcap").write_bytes(tunnels.written(inside, 101))
+    (tmp_path / "plain.pcap").write_bytes(tunnels.written(packets, 101))
+    rows = {}
+    for name in ("plain", "inside"):
+        said = python(
+            tmp_path, "-m", "kwire.cli", "decode", f"{name}.pcap", "--table", "connections", "--format", "jsonl"
+        )  # fmt: skip
+        rows[name] = [json.loads(line) | {"capture": None} for line in said.splitlines()]
+    assert [row.pop("tunnels") for row in rows["inside"]] == [["lisp:7"]] * len(rows["plain"])
+    assert [row.pop("tunnels") for row in rows["plain"]] == [[]] * len(rows["plain"])
+    same = ("client_host", "client_port", "broker_host", "broker_port", "requests", "responses", "status")
+    assert [[row[name] for name in same] for row in rows["inside"]] == [
+        [row[name] for name in same] for row in rows["plain"]
+    ]
+    assert sum(row["responses"] for row in rows["plain"]) > 1
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    python(tmp_path, "docs/fill.py")
+    assert "`lisp:`" in (tmp_path / "docs" / "tables.md").read_text()
 
 
 def test_a_command(tmp_path: Path) -> None:
