@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
+from kwire.naming import no_such
+
 __all__ = ["BEYOND", "DEFAULT_LIMITS", "GROWTH", "Limits", "size_of"]
 
 _UNITS: Final = {"": 1, "k": 1000, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
@@ -96,7 +98,7 @@ class Limits:
         for part in filter(None, (one.strip() for one in text.split(","))):
             name, _, value = (one.strip() for one in part.partition("="))
             if name not in known:
-                raise ValueError(f"no limit {name!r}: there are {', '.join(known)}")
+                raise ValueError(no_such("limit", name, known))
             if name in found:
                 raise ValueError(f"the limit {name} is given twice")
             try:

@@ -9,16 +9,21 @@ Rules kept here:
   too. It ends at its ``@``. Where there is no ``@``, nothing of the rest is shown.
 - ``pathlib`` makes one slash of two, so ``s3:/KEY:SECRET@bucket`` is a URI, also inside a longer path.
 - A name that is public already stays as it is.
+
+``no_such`` words the error about a name that is none of those that there are, ``counted`` how many there are of
+something.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Final
 from urllib.parse import unquote
 
-__all__ = ["OPTIONS", "hidden", "public", "secrets_of"]
+__all__ = ["OPTIONS", "counted", "hidden", "meant", "no_such", "public", "secrets_of"]
 
 OPTIONS: Final = re.compile(r"\?\w+=.*$", re.DOTALL)
 """The options of a file system at the end of a URI (``?region=eu-west-1``).
@@ -106,3 +111,32 @@ def _parts(path: str) -> tuple[str, set[str]]:
             rest = f"{container}@{rest}"
         secrets += [theirs.rstrip("@"), *re.split(r"[:/@?#\s]", theirs)]
     return head + rest, {form for one in secrets for form in (one, unquote(one)) if one}
+
+
+_FEW, _MANY = 12, 40
+"""Names that an error lists: so many where one of them is near to what was given, and so many where none is."""
+
+
+def meant(name: str, known: Iterable[str]) -> str | None:
+    """The one of the ``known`` names that is nearest to a name which is none of them. None if nothing is near."""
+    names = {one.lower(): one for one in known}
+    near = get_close_matches(name.lower(), names, 1)
+    return names[near[0]] if near else None
+
+
+def no_such(what: str, name: str, known: Iterable[str], where: str = "") -> str:
+    """The sentence for a name that is not among those that there are: ``no table 'x': there are ...``.
+
+    Every error about a name of a closed set is made here. ``where`` follows the name: ``in the table frames``.
+    """
+    names = list(known)
+    near = meant(name, names)
+    said = f"no {what} {name!r}{where and ' '}{where}"
+    if len(names) > (_MANY if near is None else _FEW):
+        return said if near is None else f"{said}: did you mean {near!r}?"
+    return f"{said}: there are {', '.join(names)}" + ("" if near is None else f"; did you mean {near!r}?")
+
+
+def counted(number: int, one: str, several: str = "") -> str:
+    """``1 member``, ``2 members``. ``several``: the plural, where it has more than an ``s``."""
+    return f"{number} {one if number == 1 else several or one + 's'}"

@@ -21,12 +21,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict, cast
 
 from kwire.errors import KwireError
 from kwire.limits import DEFAULT_LIMITS, Limits, size_of
+from kwire.naming import meant
 
 if TYPE_CHECKING:
     from kwire.tls import KeyLog
@@ -90,6 +90,11 @@ def _ports(text: str) -> tuple[int, ...] | None:
 
 def _names(text: str) -> tuple[str, ...] | None:
     return tuple(one.strip() for one in text.split(",") if one.strip()) or None
+
+
+def _texts(text: str) -> tuple[str, ...] | None:
+    parts = re.split(r"(?<!\\),", text)
+    return tuple(one.strip().replace("\\,", ",") for one in parts if one.strip()) or None
 
 
 def _flag(text: str) -> bool:
@@ -174,8 +179,8 @@ PATH: Final = Kind(read=_path, metavar="PATH")
 PATHS: Final = Kind(read=_path, metavar="FILE")
 """Several paths on the command line; in Spark one path or pattern."""
 TEXT: Final = Kind(read=str)
-TEXTS: Final = Kind(read=_names, metavar="ID")
-"""Texts that may hold commas on the command line, where each is given by itself."""
+TEXTS: Final = Kind(read=_texts, metavar="IDS")
+"""Texts that may hold commas: such a comma has a backslash before it."""
 TIME: Final = Kind(read=str, metavar="TIME")
 """A time in ISO 8601, which ``kwire.tables.filters`` reads."""
 INSTANT: Final = Kind(read=_instant, such="a time such as 2026-11-22T09:30:00 (UTC)")
@@ -238,7 +243,11 @@ class FilterOptions(TypedDict, total=False):
     client_ids: Annotated[
         Iterable[str] | None,
         Option(
-            help="only of these clients (their client ids)", kind=TEXTS, unset="all", flag="--client-id", form=CAPTURE
+            help="only of these clients (their client ids, separated by commas; a comma in an id is `\\,`)",
+            kind=TEXTS,
+            unset="all",
+            flag="--client-id",
+            form=CAPTURE,
         ),
     ]
     start: Annotated[
@@ -314,7 +323,12 @@ class ContentOptions(FilterOptions, SegmentOptions, total=False):
     ]
     api: Annotated[
         str | None,
-        Option(help="messages of one API, whose bodies are structs", kind=TEXT, unset="all, as text", form=CAPTURE),
+        Option(
+            help="messages of one API, whose bodies are structs (on the command line: `--api` with one name)",
+            kind=TEXT,
+            unset="all, as text",
+            form=CAPTURE,
+        ),
     ]
     direction: Annotated[
         str | None,
@@ -664,9 +678,9 @@ def of_segments(options: Mapping[str, Any]) -> SegmentOptions:
 def _settled(options: Mapping[str, Any], names: Sequence[str], place: str) -> dict[str, Any]:
     for name in options:
         if name not in names:
-            near = get_close_matches(name, names, 1)
-            meant = f": did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"{place}() got an unexpected keyword argument {name!r}{meant}")
+            near = meant(name, names)
+            hint = f": did you mean {near!r}?" if near else ""
+            raise TypeError(f"{place}() got an unexpected keyword argument {name!r}{hint}")
     return {name: OPTIONS[name].default for name in names} | {name: _checked(name, options[name]) for name in options}
 
 
@@ -747,7 +761,10 @@ def texts(options: Mapping[str, Any], place: str, more: Iterable[str] = ()) -> d
         if value is None:
             continue
         several = isinstance(value, list | tuple | set | frozenset)
-        text = ",".join(map(str, value)) if several else str(value)
+        parts: Iterable[str] = map(str, value if several else (value,))
+        if several and name in OPTIONS and OPTIONS[name].kind is TEXTS:
+            parts = (one.replace(",", "\\,") for one in parts)
+        text = ",".join(parts)
         found[name] = text.lower() if isinstance(value, bool) else text
     check_place(found, place, more)
     return found
@@ -765,12 +782,10 @@ def check_place(names: Iterable[str], place: str | None, more: Iterable[str] = (
         name = _NAMED.get(one.lower())
         # Options for Python alone have no text.
         if name is None or OPTIONS[name].kind is None:
-            near = get_close_matches(
-                one.lower(), [name for name in _NAMED if OPTIONS[_NAMED[name]].kind is not None], 1
-            )
-            meant = f"did you mean {_NAMED[near[0]]!r}? " if near else ""
+            near = meant(one, [name for name, option in OPTIONS.items() if option.kind is not None])
+            hint = f"did you mean {near!r}? " if near else ""
             raise KwireError(
-                f"no option {one!r}: {meant}docs/options.md lists all, docs/spark.md those of object stores"
+                f"no option {one!r}: {hint}docs/options.md lists all, docs/spark.md those of object stores"
             )
         where = [entry for entry in ACTS[name] if entry != PYTHON]
         if place is not None and place not in where:

@@ -32,6 +32,7 @@ from typing import Any, Final, Literal
 
 from kwire import schema
 from kwire.errors import ProtocolError, SchemaError, UnsupportedVersionError
+from kwire.naming import no_such
 from kwire.schema.keys import ApiKey
 from kwire.schema.loader import builtin_root
 from kwire.schema.model import NO_VERSIONS, Versions
@@ -172,7 +173,7 @@ def api_key(api: int | str) -> int:
             return key
     if api in ApiKey.__members__:
         return int(ApiKey[api])
-    raise UnsupportedVersionError(f"no API is called {api!r}")
+    raise UnsupportedVersionError(no_such("API", api, schema.api_keys().values()))
 
 
 # --- client and broker ----------------------------------------------------------------------------------------------

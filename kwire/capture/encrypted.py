@@ -35,6 +35,7 @@ from kwire.kernels import streams
 from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import ABSENT, AT_THE_END, NO_TIME, SEGMENT, STREAM, Reason, Role, Status, joined, moved
 from kwire.kernels.tracking import Known
+from kwire.naming import counted
 from kwire.tls import Decryptor, KeyLog, Verdict
 from kwire.tls.allowance import Allowance
 
@@ -524,7 +525,7 @@ class Encrypted:
         lost = [one.lost for one in self._of.values() if one.lost]
         if not lost:
             return []
-        said = f"{sum(lost)} bytes of {len(lost)} connections over TLS could not be decrypted"
+        said = f"{counted(sum(lost), 'byte')} of {counted(len(lost), 'connection')} over TLS could not be decrypted"
         return [f"{said}, with packets missing or keys"]
 
     def of(self, slot: int) -> Tls | None:

@@ -243,7 +243,7 @@ class Tracker:
         self._ended = False
         self._now = NO_TIME
         self._packets = 0
-        self._frames = 0 if part is None else part << PART_BITS
+        self._first_frame = self._frames = 0 if part is None else part << PART_BITS
         self._most_frames = 0
         """In a window, so far."""
         self._brokers: dict[tuple[int, ...], int] = {}
@@ -702,6 +702,11 @@ class Tracker:
         view = Frames(np.empty(0, FRAME), np.empty(0, np.uint8), known.connections, None, None)
         starts = known.streams["start"]
         return self._account.lines(view, known.connections["role"], known.connections["number"], starts)
+
+    @property
+    def n_frames(self) -> int:
+        """How many frames there were so far."""
+        return self._frames - self._first_frame
 
     def left_out(self) -> list[str]:
         """Sentences about the connections so far that have no frames: why, how many, and to which ports."""

@@ -30,6 +30,7 @@ from kwire.cli import audit, decode, explain, export, findings, folders, lineage
 from kwire.cli import compile as compile_
 from kwire.cli.stderr import BAD_INPUT, print_error, public_text, set_arguments
 from kwire.errors import KwireError
+from kwire.naming import meant, no_such
 from kwire.tables.showing import readable
 
 __all__ = ["main", "use_memory_of_the_system"]
@@ -45,8 +46,18 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(*args, **{"allow_abbrev": False, **options})
 
     def error(self, message: str) -> NoReturn:
-        """Ends the program."""
-        super().error(readable(public_text(message), None))
+        """Ends the program with one line: what is wrong, and where the arguments are listed."""
+        said = readable(public_text(message), None)
+        self.exit(BAD_INPUT, f"{self.prog}: error: {said} (see {self.prog} --help)\n")
+
+    def options(self) -> list[str]:
+        """The flags of this command."""
+        return list(self._option_string_actions)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        # As argparse does, with the nearest name.
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(action, no_such("choice", str(value), map(str, action.choices)))
 
 
 def use_memory_of_the_system() -> None:
@@ -90,10 +101,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="kwire", description="Reads the Kafka wire protocol: captures, messages, records and schemas."
     )
     parser.add_argument("--version", action="version", version=f"kwire {__version__}")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for command in COMMANDS:
         command.register(subparsers)
-    args = parser.parse_args(argv)
+    args, rest = parser.parse_known_args(argv)
+    if rest:
+        chosen = subparsers.choices[args.command]
+        near = meant(rest[0].partition("=")[0], chosen.options()) if rest[0].startswith("-") else None
+        chosen.error(f"unrecognized arguments: {' '.join(rest)}" + (f"; did you mean {near}?" if near else ""))
     use_memory_of_the_system()
     if sys.stdout is None:
         # The program's parent has closed it.

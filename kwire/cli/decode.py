@@ -31,7 +31,7 @@ from kwire.cli.reading import (
 )
 from kwire.errors import CaptureError, KwireError, needed
 from kwire.opening import below, is_regular
-from kwire.options import CAPTURE, OF_SEGMENTS, OPTIONS, FilterOptions, TrafficOptions, check_tables, chosen
+from kwire.options import CAPTURE, OF_SEGMENTS, OPTIONS, FilterOptions, check_tables, chosen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -181,8 +181,14 @@ def run(args: argparse.Namespace) -> int:
         if args.partition is not None and not args.topics:
             args.parser.error("--partition goes with --topic")
         return _decode_segments(files, segments, args)
+    if args.partition is not None or args.deep or args.check_indexes:
+        for file in files:
+            if file != "-":
+                os.stat(file)  # noqa: PTH116
     if args.partition is not None:
         args.parser.error("--partition is for log segments")
+    if args.deep or args.check_indexes:
+        args.parser.error("--deep and --check-indexes are for log segments")
     if args.jobs > 1 and (args.follow or "-" in files):
         args.parser.error("-j is for files that are there: not for --follow and standard input")
     if args.jobs > 1 and args.as_ == "hono":
@@ -194,8 +200,6 @@ def run(args: argparse.Namespace) -> int:
     if args.direction and not args.api:
         args.parser.error("--direction goes with the --api of messages")
     wanted = args.table or (["messages"] if args.api else [])
-    if args.deep or args.check_indexes:
-        args.parser.error("--deep and --check-indexes are for log segments")
     if args.as_ is not None:
         if wanted not in ([], ["records"]):
             args.parser.error(f"--as {args.as_} reads records, not {', '.join(wanted)}")
@@ -484,9 +488,13 @@ def decode(
             outputs[table].write(batch)
             if live:
                 outputs[table].flush()
-    if not rows and not args.only and not _has_frames(file, args, outputs, keys):
+    frames = read[0].n_frames
+    if not rows and not frames:
         raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
     said = [f"note: {note}" for note in notes]
+    if not rows and (args.only or args.api):
+        what = "the filters" if args.only else f"--api {args.api}"
+        said.append(f"note: no row of {', '.join(outputs)} matches {what}; {frames:,} frames were looked at")
     if args.account:
         said += _accounts(lines, each=args.account == "connections") + [f"account: {one}" for one in read[0].left_out()]
     return [f"{name}: {text}" for text in said]
@@ -499,17 +507,3 @@ def _accounts(lines: Sequence[Line], *, each: bool) -> list[str]:
     count = len({line.connection for line in lines})
     connections = "1 Kafka connection" if count == 1 else f"{count:,} Kafka connections"
     return [*(f"account: {line}" for line in lines if each), f"account of {connections}: {total(lines)}"]
-
-
-def _has_frames(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], keys: KeyLog | None) -> bool:
-    """Whether a capture without a row has frames. There may be no records or metrics in them."""
-    from kwire.capture.reading import Reading
-
-    if not {"frames", "messages"}.isdisjoint(outputs):
-        return False
-    if file == "-":
-        # Standard input is gone. No message is better than a wrong one.
-        return True
-    with opened(file) as (stream, _):
-        reading = Reading(stream, keys=keys, **chosen(args.how, TrafficOptions))
-        return any(len(frames) for frames in reading)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from kwire import options
 from kwire.errors import KwireError
 from kwire.limits import Limits
-from kwire.naming import public
+from kwire.naming import no_such, public
 from kwire.opening import open_file
 from kwire.options import OPTIONS, CaptureOptions
 
@@ -60,12 +60,20 @@ class Names(argparse.Action):
     """``--table frames``, ``--table frames,records``, or several of them: a list of names, each once.
 
     ``one_of``: the names that there are, where the parser is to know them. ``each``: a name that is given twice is
-    there twice, for who refuses that.
+    there twice, for who refuses that. ``read`` takes the names from a text where commas may stand in names.
     """
 
-    def __init__(self, *args: Any, one_of: Sequence[str] = (), each: bool = False, **options: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        one_of: Sequence[str] = (),
+        each: bool = False,
+        read: Callable[[str], Iterable[str] | None] = lambda text: map(str.strip, text.split(",")),
+        **options: Any,
+    ) -> None:
         super().__init__(*args, **options)
         self._one_of = one_of
+        self._read = read
         self._each = each
 
     def __call__(
@@ -73,10 +81,9 @@ class Names(argparse.Action):
     ) -> None:
         """Adds the names in ``values``."""
         found = [*(getattr(namespace, self.dest) or ())]
-        for name in map(str.strip, values.split(",")):
+        for name in self._read(values) or [values]:
             if self._one_of and name not in self._one_of:
-                said = ", ".join(map(repr, self._one_of))
-                raise argparse.ArgumentError(self, f"invalid choice: {name!r} (choose from {said})")
+                raise argparse.ArgumentError(self, no_such("choice", name, self._one_of))
             found.append(name)
         setattr(namespace, self.dest, found if self._each else list(dict.fromkeys(found)))
 
@@ -111,7 +118,7 @@ def _limits(text: str) -> Limits:
 _FORMS: Final[Mapping[options.Kind, dict[str, Any]]] = {
     options.PORTS: {"action": Ports, "nargs": "+"},
     options.NAMES: {"action": Names},
-    options.TEXTS: {"action": "append"},
+    options.TEXTS: {"action": Names, "read": options.TEXTS.read},
     options.PATHS: {"action": "append"},
     options.SWITCH: {"action": "store_true"},
     options.SECRETS: {"action": Secrets},

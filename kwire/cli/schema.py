@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from kwire import schema
 from kwire.errors import SchemaError
+from kwire.naming import no_such
 from kwire.schema import model
 from kwire.tables.showing import readable
 
@@ -161,9 +162,14 @@ def messages_of(name: str, kind: str | None) -> list[model.Message]:
         found = [schema.message(exact)] if exact else []
     made = [one for one in found if one is not None]
     if not made:
-        close = [one for one in (*schema.api_keys().values(), *schema.names()) if name.lower() in one.lower()]
-        hint = f"; did you mean {', '.join(close[:5])}?" if close else ""
-        raise SchemaError(f"no API or message is called {name!r}{hint}", file="schemas")
+        known = (*schema.api_keys().values(), *schema.names())
+        close = [one for one in known if name.lower() in one.lower()][:5]
+        raise SchemaError(
+            f"no API or message {name!r}: did you mean {', '.join(close)}?"
+            if close
+            else no_such("API or message", name, known),
+            file="schemas",
+        )
     return made
 
 

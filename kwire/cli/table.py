@@ -1,8 +1,9 @@
 """Rows as a table that fits the terminal.
 
 The first rows decide how wide each column is. After that, rows are written as they come, and text that does not fit
-ends in an ellipsis. If the columns do not fit the terminal, the flexible ones shrink. Columns that are the answer
-(``Column.wrap``) continue in further lines. If there is no room for them beside each other, each row is a paragraph.
+ends in an ellipsis. If the columns do not fit the terminal, the flexible ones shrink. If they still do not fit, a row
+takes several lines, with some columns in each. Columns that are the answer (``Column.wrap``) continue in further lines.
+If there is no room for them beside each other, each row is a paragraph.
 ``kwire.tables.showing`` says what a column is and what it shows of a value.
 """
 
@@ -19,6 +20,8 @@ __all__ = ["TableWriter", "render"]
 SAMPLE: Final = 200
 """Rows that are looked at before the first is written."""
 
+_INDENT: Final = 2
+"""Cells before the further lines of a row."""
 UNBOUND: Final = 160
 """Width of a table that goes to a file or a pipe."""
 
@@ -91,6 +94,22 @@ def widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], total: int
     return found
 
 
+def _shared_out(columns: Sequence[Column], cells: Sequence[Sequence[str]], total: int) -> list[tuple[list[int], int]]:
+    """The columns of each line of a row that needs several, and the cells before it.
+
+    Each line has as many columns as fit without being cut. One that is wider than the terminal has a line to itself.
+    """
+    lines: list[tuple[list[int], int]] = [([], 0)]
+    for k, wide in enumerate(widths(columns, cells, 1 << 30)):
+        line, indent = lines[-1]
+        taken = indent + sum(widths([columns[i] for i in line], [cells[i] for i in line], 1 << 30)) + 2 * len(line)
+        if line and taken + wide > total:
+            lines.append(([k], _INDENT))
+        else:
+            line.append(k)
+    return lines
+
+
 def _line(columns: Sequence[Column], wide: Sequence[int], texts: Sequence[str]) -> str:
     """A row: one line, or several where a text is wrapped."""
     cells = [
@@ -139,6 +158,8 @@ class TableWriter:
         self._live = live
         self._waiting: list[Row] = []
         self._wide: list[int] = []
+        self._lines: list[tuple[list[int], int]] = []
+        """The columns of each line of a row, and the cells before it."""
         self._total = UNBOUND
         self._paragraphs = False
 
@@ -155,7 +176,6 @@ class TableWriter:
     def flush(self) -> None:
         """Writes the rows that wait."""
         if self._waiting and not self._wide:
-            # Too narrow a terminal gets one line per row too, and wraps it.
             if self._file.isatty():
                 self._total = shutil.get_terminal_size((UNBOUND, 0)).columns
             cells = [[column.text(row) for row in self._waiting] for column in self._columns]
@@ -170,18 +190,28 @@ class TableWriter:
             self._columns = [self._columns[i] for i in kept]
             self._decide([cells[i] for i in kept])
             if not self._paragraphs:
-                self._file.write(_line(self._columns, self._wide, [column.title for column in self._columns]) + "\n")
-                self._file.write("  ".join("─" * width for width in self._wide) + "\n")
+                self._put(self._wide, [column.title for column in self._columns])
+                if len(self._lines) == 1:
+                    self._put(self._wide, ["─" * width for width in self._wide])
+                else:
+                    self._file.write("─" * self._total + "\n")
             for row in self._waiting:
                 self._write(row)
             self._waiting = []
         self._file.flush()
 
     def _decide(self, cells: Sequence[Sequence[str]]) -> None:
+        self._lines = [(list(range(len(self._columns))), 0)]
         if self._file.isatty() or not any(column.wrap for column in self._columns):
             self._wide = widths(self._columns, cells, self._total)
             fits = sum(self._wide) + 2 * (len(self._wide) - 1) <= self._total
             self._paragraphs = not fits and any(column.wrap for column in self._columns)
+            if not fits and not self._paragraphs:
+                self._lines = _shared_out(self._columns, cells, self._total)
+                for which, indent in self._lines:
+                    own = widths([self._columns[k] for k in which], [cells[k] for k in which], self._total - indent)
+                    for k, width in zip(which, own, strict=True):
+                        self._wide[k] = width
             return
         # In a pipe a row is a line, in which something is looked for.
         free = [k for k, column in enumerate(self._columns) if not column.wrap]
@@ -202,4 +232,11 @@ class TableWriter:
         if not self._file.isatty():
             wide = [max(one, _width(text)) if column.wrap else one
                     for one, text, column in zip(wide, texts, self._columns, strict=True)]  # fmt: skip
-        self._file.write(_line(self._columns, wide, texts) + "\n")
+        self._put(wide, texts)
+
+    def _put(self, wide: Sequence[int], texts: Sequence[str]) -> None:
+        for which, indent in self._lines:
+            line = _line([self._columns[k] for k in which], [wide[k] for k in which], [texts[k] for k in which])
+            # A line without a value says nothing.
+            if line or not indent:
+                self._file.write(" " * indent + line + "\n")

@@ -36,7 +36,7 @@ from kwire.log.decided import Beside, Decided, InFolder, decided
 from kwire.log.files import Segment, find, named
 from kwire.log.internal import MAY_HIDE, may_hold_secrets, redacted_columns
 from kwire.log.regions import headers_of, regions
-from kwire.naming import public
+from kwire.naming import no_such, public
 from kwire.opening import open_file
 from kwire.options import SegmentOptions, of_segments
 from kwire.records.arrow_types import BATCH_FIELDS, POSITION, RECORD_FIELDS, SCHEMA, STATUS_FIELDS, TIMESTAMP
@@ -250,7 +250,7 @@ def _chosen(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
         return schema
     for one in columns:
         if one not in schema.names:
-            raise ValueError(f"there is no column {one!r}; there are {', '.join(schema.names)}")
+            raise ValueError(no_such("column", one, schema.names))
     return pa.schema([schema.field(one) for one in columns])
 
 

@@ -29,6 +29,7 @@ from typing import Any, Final, TypeVar
 from kwire import schema, versions
 from kwire.codec.objects import WireMessage
 from kwire.errors import EncodeError, UnsupportedVersionError
+from kwire.naming import no_such
 from kwire.protocol.error_codes import RETRIABLE, ErrorCode
 from kwire.protocol.error_codes import error_name as error_name_of_today
 from kwire.schema.loader import builtin_root
@@ -110,7 +111,7 @@ def error_code(name: str) -> ErrorCode:
     for code, (former, _) in FORMER_ERROR_NAMES.items():
         if name == former:
             return code
-    raise UnsupportedVersionError(f"no error code is called {name!r}")
+    raise UnsupportedVersionError(no_such("error code", name, ErrorCode.__members__))
 
 
 def retriable(code: int, release: str | None = None) -> bool:

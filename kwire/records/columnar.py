@@ -49,6 +49,7 @@ from kwire.kernels.records import (
 )
 from kwire.kernels.segments import read_set_headers
 from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits
+from kwire.naming import no_such
 from kwire.records.arrow_types import POSITION, SCHEMA
 from kwire.records.batching import batch_ranges
 from kwire.records.budget import Budget
@@ -296,7 +297,7 @@ def _opened(
     names = NAMES if columns is None else tuple(columns)
     for name in names:
         if name not in FIELDS:
-            raise ValueError(f"there is no column {name!r}; there are {', '.join(FIELDS)}")
+            raise ValueError(no_such("column", name, FIELDS))
     buffer = writable(buffer)
     starts = np.ascontiguousarray(starts, np.int64)
     lengths = np.ascontiguousarray(lengths, np.int64)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from kwire.errors import SchemaError
+from kwire.naming import no_such
 from kwire.opening import below, open_file
 from kwire.schema.model import Message
 from kwire.schema.parser import parse
@@ -106,7 +107,7 @@ class Catalog:
         with self._lock:
             place = self._heads().get(name)
             if place is None:
-                raise SchemaError(f"no message is called {name!r}", file="schemas")
+                raise SchemaError(no_such("message", name, self._heads()), file="schemas")
             self._parse(*place)
             return self._messages[name]
 

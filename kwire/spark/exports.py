@@ -33,7 +33,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
 from kwire.errors import KwireError, MissingExtraError
-from kwire.naming import public
+from kwire.naming import no_such, public
 from kwire.opening import create_file, replaced
 from kwire.options import EXPORT
 from kwire.spark.files import filesystem_of, put
@@ -120,7 +120,7 @@ def export(
         columns = [columns] if isinstance(columns, str) else columns
         missing = [name for name in columns if name not in schema.names]
         if missing:
-            raise KwireError(f"the table {table} has no column {missing[0]!r}: {', '.join(schema.names)}")
+            raise KwireError(no_such("column", missing[0], schema.names, f"in the table {table}"))
         needed = (TIME if name == DATE and DATE not in schema.names else name for name in partition_by)
         schema = type(schema)([schema[name] for name in dict.fromkeys((*columns, *needed)) if name in schema.names])
     reader = source.reader(schema)
@@ -210,7 +210,7 @@ def _check(reader: FileReader, table: str, partition_by: Sequence[str], form: st
         if name == DATE and TIME in reader.schema.names:
             continue
         if name not in reader.schema.names:
-            raise KwireError(f"the table {table} has no column {name!r}: {', '.join(reader.schema.names)}")
+            raise KwireError(no_such("column", name, reader.schema.names, f"in the table {table}"))
         if reader.schema[name].dataType.simpleString() not in (
             "string",
             "int",

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructField, StructType
 
 from kwire import stored, tables
 from kwire.errors import CaptureError, KwireError
+from kwire.naming import no_such
 from kwire.options import (
     CAPTURE,
     FILTERS,
@@ -101,9 +102,7 @@ def _table(name: str, form: str, *, deep: bool) -> Table:
     kind = FORMATS[form]
     known = tables.names(kind)
     if name not in known:
-        raise KwireError(
-            f"no table {name!r}: the option 'table' is one of {', '.join(known)} where the format is {form}"
-        )
+        raise KwireError(f"the option 'table', where the format is {form}: {no_such('table', name, known)}")
     found: Table = tables.table(name, kind)
     if not deep:
         return found

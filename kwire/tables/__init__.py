@@ -36,6 +36,7 @@ import importlib
 from typing import TYPE_CHECKING, Final, Literal, overload
 
 from kwire.errors import needed
+from kwire.naming import no_such
 
 if TYPE_CHECKING:
     from kwire.tables.definition import CaptureTable, LogTable, Table
@@ -88,7 +89,7 @@ def table(name: str, kind: Kind = CAPTURE) -> Table:
     """
     module = _MODULES[kind].get(name)
     if module is None:
-        raise ValueError(f"no table {name!r}: there are {', '.join(_MODULES[kind])}")
+        raise ValueError(no_such("table", name, _MODULES[kind]))
     with needed("reading captures and log segments", "capture"):
         found: Table = importlib.import_module(f"{__name__}.{module}").TABLE
     return found

@@ -243,7 +243,7 @@ SHOWN: Final = (
     Column("producer", showing.plain("producer_id"), right=True),
     Column("epoch", showing.plain("producer_epoch"), right=True),
     Column("sequence", showing.plain("base_sequence"), right=True),
-    Column("status", showing.status, shrink=8, empty="ok"),
+    Column("status", showing.status, empty="ok"),
 )
 
 TABLE: Final = CaptureTable(

@@ -189,7 +189,7 @@ TABLE: Final = CaptureTable(
     dictionaries=True,
     asked=(*BROKER, *(pa.field(name, type_) for name, (type_, _) in _ASKED.items())),
     shown=(
-        Column("time", showing.time("frame_timestamp"), shrink=15),
+        Column("time", showing.time("frame_timestamp")),
         Column("client_id", showing.plain("client_id"), shrink=8),
         Column("", showing.direction),
         Column("api", showing.api, shrink=12),
@@ -201,6 +201,6 @@ TABLE: Final = CaptureTable(
         Column("epoch", showing.plain("producer_epoch"), right=True),
         Column("acks", showing.plain("acks"), right=True),
         Column("throttle", showing.plain("throttle_ms"), right=True),
-        Column("status", showing.status, shrink=8, empty="ok"),
+        Column("status", showing.status, empty="ok"),
     ),
 )

@@ -420,6 +420,6 @@ TABLE: Final = CaptureTable(
         Column("last", _last),
         Column("compression", showing.plain("compression"), shrink=4),
         Column("violations", _broken, shrink=24),
-        Column("status", showing.status, shrink=8, empty="ok"),
+        Column("status", showing.status, empty="ok"),
     ),
 )

@@ -710,9 +710,9 @@ TABLE: Final = CaptureTable(
     filters=False,
     asked=(BROKER_APIS,),
     shown=(
-        Column("first seen", showing.time("first_seen"), shrink=19),
-        Column("client", showing.host("client"), shrink=15),
-        Column("broker", showing.host("broker"), shrink=12),
+        Column("first seen", showing.time("first_seen")),
+        Column("client", showing.host("client")),
+        Column("broker", showing.host("broker")),
         Column("client_ids", showing.client_ids, shrink=8),
         Column("software", showing.texts("software_name", "software_version"), shrink=8),
         Column("apis", _shown_apis, shrink=12),
@@ -724,6 +724,6 @@ TABLE: Final = CaptureTable(
         Column("repeated", _sum("repeated_bytes"), right=True, empty="0"),
         Column("missing", _sum("missing_bytes"), right=True, empty="0"),
         Column("ended", showing.plain("ended"), shrink=4),
-        Column("status", showing.status, shrink=8, empty="ok"),
+        Column("status", showing.status, empty="ok"),
     ),
 )

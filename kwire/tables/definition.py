@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from kwire.naming import no_such
 from kwire.options import CaptureOptions, settled
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Table:
         known = {one.name: one for one in (*self.schema, *self.asked)}
         for name in wanted:
             if name not in known:
-                raise ValueError(f"the table {self.name} has no column {name!r}: {', '.join(known)}")
+                raise ValueError(no_such("column", name, known, f"in the table {self.name}"))
             if wanted.count(name) > 1:
                 raise ValueError(f"column {name!r} of the table {self.name} was chosen twice")
         return pa.schema([known[name] for name in wanted])

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kwire import schema
+from kwire.naming import no_such
 
 if TYPE_CHECKING:
     from kwire.capture.frames import Frames
@@ -90,7 +91,7 @@ class Filter:
         if self.status is not None and not table.statuses:
             raise ValueError(f"the table {table.name} has no status")
         if unknown:
-            raise ValueError(f"no status {unknown[0]!r} in the table {table.name}: {', '.join(table.statuses)}")
+            raise ValueError(no_such("status", unknown[0], table.statuses, f"in the table {table.name}"))
 
     def frames(self, frames: Frames) -> Array:
         """Which frames are wanted by API, client and time."""
@@ -130,7 +131,7 @@ def _api(given: str | int) -> int:
     if found is None and given.isdecimal():
         return int(given)
     if found is None:
-        raise ValueError(f"no API {given!r}: names are Kafka's, such as Produce or OffsetCommit")
+        raise ValueError(no_such("API", given, known.values()))
     return found
 
 

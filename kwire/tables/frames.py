@@ -423,14 +423,14 @@ TABLE: Final = CaptureTable(
     dictionaries=True,
     shown=(
         Column("time", showing.time("timestamp")),
-        Column("client", showing.host("client"), shrink=15),
+        Column("client", showing.host("client")),
         Column("", showing.direction),
-        Column("broker", showing.host("broker"), shrink=12),
+        Column("broker", showing.host("broker")),
         Column("api", showing.api, shrink=12),
         Column("corr", showing.plain("correlation_id"), right=True),
         Column("client_id", showing.plain("client_id"), shrink=8),
         Column("size", showing.plain("size"), right=True, least=7),
         Column("ms", showing.latency, right=True, least=8),
-        Column("status", showing.status, shrink=8),
+        Column("status", showing.status),
     ),
 )

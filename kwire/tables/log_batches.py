@@ -44,6 +44,6 @@ TABLE: Final = LogTable(
         Column("producer", showing.plain("producer_id"), right=True),
         Column("epoch", showing.plain("partition_leader_epoch"), right=True),
         Column("crc", lambda row: "ok" if row["crc_ok"] else "wrong"),
-        Column("status", showing.status, shrink=8, empty="ok"),
+        Column("status", showing.status, empty="ok"),
     ),
 )

@@ -53,7 +53,10 @@ _CONTROL: Final = bytes(range(32))
 _ESCAPED: Final = 6
 """Bytes of a control character in JSON: no other byte of a body becomes more."""
 
-_DECODED: Final = frozenset(("body", "status", "error", "errors"))
+_OF_BODY: Final = frozenset(("body",))
+"""The columns that are made of what a body says."""
+_DECODED: Final = _OF_BODY | {"status", "error", "errors"}
+"""Those for which a body is decoded: the others ask whether it can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class _Maker(Maker):
         self._limits = run.options["limits"]
         self._schema = schema
         self._decodes = not _DECODED.isdisjoint(schema.names)
-        self._writes = "body" in schema.names
+        self._writes = not _OF_BODY.isdisjoint(schema.names)
         self._names_users = "sasl_user" in schema.names
         self._users: dict[int, str] = {}
         """The users in the tokens of these frames, by row."""
@@ -263,12 +266,12 @@ TABLE: Final = CaptureTable(
     maker=_Maker,
     asked=ASKED,
     shown=(
-        Column("time", showing.time("timestamp"), shrink=15),
-        Column("client", showing.host("client"), shrink=15),
+        Column("time", showing.time("timestamp")),
+        Column("client", showing.host("client")),
         Column("", showing.direction),
         Column("api", showing.api, shrink=12),
         Column("corr", showing.plain("correlation_id"), right=True),
-        Column("status", showing.status, shrink=8, empty="ok"),
+        Column("status", showing.status, empty="ok"),
         Column("body", showing.plain("body"), shrink=30),
     ),
 )

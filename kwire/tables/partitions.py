@@ -594,7 +594,7 @@ TABLE: Final = CaptureTable(
     dictionaries=True,
     asked=BROKER,
     shown=(
-        Column("time", showing.time("frame_timestamp"), shrink=15),
+        Column("time", showing.time("frame_timestamp")),
         Column("client_id", showing.plain("client_id"), shrink=8),
         Column("", showing.direction),
         Column("api", showing.api, shrink=12),
@@ -606,6 +606,6 @@ TABLE: Final = CaptureTable(
         Column("high watermark", showing.plain("high_watermark"), right=True),
         Column("bytes", showing.plain("record_bytes"), right=True),
         Column("records", showing.plain("records"), right=True),
-        Column("status", showing.outcome, shrink=8, empty="ok"),
+        Column("status", showing.outcome, empty="ok"),
     ),
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from kwire.capture.reading import Reading
 from kwire.errors import CaptureError
+from kwire.naming import no_such
 from kwire.options import CaptureOptions, FilterOptions, StreamedOptions, check_tables, chosen, settled
 from kwire.tables import CAPTURE, EVENTS, names, table
 from kwire.tables.definition import CaptureTable, Maker, Run
@@ -34,20 +35,22 @@ def of_capture(name: str) -> CaptureTable:
     for kind in (CAPTURE, EVENTS):
         if name in names(kind):
             return table(name, kind)
-    raise ValueError(f"no table {name!r}: there are {', '.join((*names(CAPTURE), *names(EVENTS)))}")
+    raise ValueError(no_such("table", name, (*names(CAPTURE), *names(EVENTS))))
 
 
 def chosen_table(name: str, api: str | None, direction: str | None, *, payloads: bool = False) -> CaptureTable:
-    """The table ``name``. With ``api`` and ``direction``, ``messages`` with typed bodies. Raises ``ValueError``."""
+    """The table ``name``. With ``api``, ``messages`` with typed bodies, of requests or of ``direction``. Raises
+    ``ValueError``."""
     if api is None and direction is None:
         return of_capture(name)
     if name != "messages":
         raise ValueError(f"api and direction are for the table messages, not {name}")
-    if api is None or direction is None:
-        raise ValueError("api and direction go together: they say of which message a body is")
+    if api is None:
+        raise ValueError("direction goes with api: it says of which of its messages a body is")
     from kwire.tables.messages import typed
+    from kwire.tables.typed import DIRECTIONS
 
-    return typed(api, direction, payloads=payloads)
+    return typed(api, direction or DIRECTIONS[0], payloads=payloads)
 
 
 def schema_of(api: str, direction: str, *, payloads: bool = False) -> pa.Schema:

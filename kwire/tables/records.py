@@ -579,7 +579,7 @@ SHOWN: Final = (
     Column("headers", showing.headers, shrink=12),
     Column("format", showing.record_format, least=len("v1 snappy")),
     Column("control", showing.plain("control_type")),
-    Column("status", showing.status, shrink=8, empty="ok"),
+    Column("status", showing.status, empty="ok"),
 )
 
 TABLE: Final = CaptureTable(

@@ -29,6 +29,7 @@ from kwire import schema, wire
 from kwire.codec.redacting import SIZE
 from kwire.kernels.bodies import unbase64
 from kwire.kernels.engine import choose
+from kwire.naming import no_such
 from kwire.schema import model
 from kwire.tables.definition import DIRECTIONS
 
@@ -60,13 +61,13 @@ def api_key(name: str | int) -> int:
     for key, known in keys.items():
         if known.lower() == name.lower():
             return key
-    raise ValueError(f"no API {name!r}: there are {', '.join(keys.values())}")
+    raise ValueError(no_such("API", name, keys.values()))
 
 
 def message_of(api: str | int, direction: str) -> model.Message:
     """The request or response of an API. Raises ``ValueError`` if there is none."""
     if direction not in DIRECTIONS:
-        raise ValueError(f"no direction {direction!r}: there are {' and '.join(DIRECTIONS)}")
+        raise ValueError(no_such("direction", direction, DIRECTIONS))
     key = api_key(api)
     message = schema.request(key) if direction == DIRECTIONS[0] else schema.response(key)
     if message is None:

@@ -216,7 +216,7 @@ def _plan(folder: Path, partition_by: list[str]) -> Any:
     ("terms", "said"),
     [
         ({"table": "packets"}, "no table 'packets'"),
-        ({"columns": ["packet"]}, "the table frames has no column 'packet'"),
+        ({"columns": ["packet"]}, "no column 'packet' in the table frames"),
         ({"partition_by": ["packet"]}, "no column 'packet'"),
         ({"partition_by": ["timestamp"]}, "the column 'timestamp' cannot be the name of a folder"),
         ({"partition_by": ["api_name"], "columns": ["api_name"]}, "every column"),

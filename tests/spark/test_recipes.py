@@ -126,7 +126,7 @@ def sent(made: Tables) -> Rows:
 
 def rebalances(made: Tables) -> Rows:
     rows = (one for one in ok(made, "calls", "request") if one["group_id"] is not None)
-    return Counter(
+    found = Counter(
         (
             *key,
             sum(one["api_name"] == "JoinGroup" for one in each),
@@ -135,6 +135,7 @@ def rebalances(made: Tables) -> Rows:
         )
         for key, each in grouped(rows, "group_id", "client_host", "client_id").items()
     )
+    return Counter({row: times for row, times in found.items() if row[3] or row[4]})
 
 
 def failed(made: Tables) -> Rows:

@@ -148,7 +148,7 @@ def test_damage_in_a_segment_is_a_row_among_the_others(spark: SparkSession, data
         ({"format": "pcap"}, "no format 'pcap': the option 'format' is one of capture, log"),
         (
             {"table": "frames"},
-            "no table 'frames': the option 'table' is one of records, batches where the format is log",
+            "the option 'table', where the format is log: no table 'frames': there are records, batches",
         ),
         ({"ports": "9092"}, "the option 'ports' is for captures"),
         ({"vxlan_ports": "4789"}, "the option 'vxlan_ports' is for captures"),

@@ -114,7 +114,7 @@ def test_which_releases_accept_a_version() -> None:
 
 def test_apis_are_found_by_name() -> None:
     assert versions.api_key("Fetch") == versions.api_key("FETCH") == versions.api_key(1) == 1
-    with pytest.raises(UnsupportedVersionError, match="no API is called 'Fetsch'"):
+    with pytest.raises(UnsupportedVersionError, match="no API 'Fetsch': did you mean 'Fetch'"):
         versions.api_key("Fetsch")
 
 

@@ -22,6 +22,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwire.naming import counted, no_such
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.report.findings import brokers, clients, consuming, errors, groups, offsets, producing, resent
 from kwire.report.findings.committed import Committed
@@ -61,8 +62,9 @@ class Thresholds(
         for change in changes:
             name, equals, text = change.partition("=")
             if not equals or name not in types:
-                what = f"no threshold {name!r}" if name not in types else f"{name!r} needs a number ({name}=N)"
-                raise ValueError(f"{what}: there are {', '.join(types)}")
+                if name not in types:
+                    raise ValueError(no_such("threshold", name, types))
+                raise ValueError(f"{name!r} needs a number: {name}=N")
             try:
                 values[name] = types[name](text)
             except ValueError:
@@ -101,7 +103,7 @@ def _chosen(rules: Iterable[str] | None) -> list[type[Rule[Any]]]:
     names = list(RULES) if rules is None else list(rules)
     for name in names:
         if name not in RULES:
-            raise ValueError(f"no rule {name!r}: there are {', '.join(RULES)}")
+            raise ValueError(no_such("rule", name, RULES))
     return [RULES[name] for name in names]
 
 
@@ -219,7 +221,7 @@ def summary(found: Sequence[Finding]) -> list[str]:
     """What findings say together, in a sentence."""
     counts = Counter(one.severity for one in found)
     said = ", ".join(f"{counts[word]} {word}" for word in SEVERITIES if counts[word])
-    return [f"{len(found)} finding{'s' if len(found) > 1 else ''}: {said}." if found else "No findings."]
+    return [f"{counted(len(found), 'finding')}: {said}." if found else "No findings."]
 
 
 def _evidence(row: showing.Row) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwire.naming import counted
 from kwire.report.findings.rule import BROKER, CLIENT, FRAME, Finding, Rule, Together, kafka_connections, keyed
 from kwire.report.sums import UNDATED, WAITING, tuples
 from kwire.report.tallies import MOST_EVIDENCE, Array, Rows, Tallies, Tally, among
@@ -192,11 +193,13 @@ class Stalled(Rule[Limits]):
             longest = max(wrong, key=lambda one: one.seconds)
             said = f"it answered nobody for {longest.seconds:.1f} s"
             if len(wrong) > 1:
-                said = f"{len(wrong)} times it answered nobody, for {longest.seconds:.1f} s at most"
+                said = f"{counted(len(wrong), 'time')} it answered nobody, for {longest.seconds:.1f} s at most"
             waited = ", ".join(f"{api} ({count})" for api, count in apis.most_common(5))
             of = f"{broker[0]}:{broker[1]}"
             yield self.found(
-                f"{of}: {said}, while {len(longest.connections)} connections waited: {waited}", tally, count=len(wrong)
+                f"{of}: {said}, while {counted(len(longest.connections), 'connection')} waited: {waited}",
+                tally,
+                count=len(wrong),
             )
 
     def _waits(self) -> Iterator[tuple[tuple[Any, ...], _Wait]]:
@@ -347,7 +350,7 @@ class Unreachable(Rule[Limits]):
                 continue
             seconds, count = _longest(sorted(one.steps), sorted(answered.steps), one.steps)
             if seconds >= self.limits.unreachable_seconds:
-                said = f"{host}:{port}: {count} connections were refused or got no answer, for {seconds} s"
+                said = f"{host}:{port}: {counted(count, 'connection')} refused or without an answer, for {seconds} s"
                 yield self.found(said, one, count=count)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kwire.naming import counted
 from kwire.report.findings.rule import (
     BROKER,
     CLIENT,
@@ -204,7 +205,7 @@ class ProducerPerMessage(Rule[Limits]):
         for (host, client), one in self.tallies.items(many):
             count = one.count - beside[host, client]
             if count >= limit:
-                said = f"{count} connections with one Produce request each"
+                said = f"{counted(count, 'connection')} with one Produce request each"
                 yield self.found(said, one, count=count, client_host=host, client_id=client)
 
     def _beside(self) -> Counter[tuple[Any, ...]]:
@@ -291,7 +292,7 @@ class CutOff(Rule[Limits]):
             of_clients.setdefault(tuple(client), {})[f"{api} v{version}"] = one
         for (host, client), apis in of_clients.items():
             most = max(apis.values(), key=lambda one: one.count)
-            said = f"the broker closed {most.count} connections and never answered {', '.join(apis)}"
+            said = f"the broker closed {counted(most.count, 'connection')} and never answered {', '.join(apis)}"
             yield self.found(said, most, client_host=host, client_id=client)
 
 
@@ -337,7 +338,7 @@ class TlsMismatch(Rule[Limits]):
         for (host, client, tls), (one, brokers) in together.items():
             if one.count < self.limits.tls_mismatches:
                 continue
-            at = f"{one.count} connections to {', '.join(brokers[: self._NAMED])}"
+            at = f"{counted(one.count, 'connection')} to {', '.join(brokers[: self._NAMED])}"
             if len(brokers) > self._NAMED:
                 at += f" and {len(brokers) - self._NAMED} others"
             said = "with TLS, and the broker closed them without a byte"
@@ -382,7 +383,7 @@ class Throttled(Rule[Limits]):
             longest = self._waits.covered((host, client)) / 1000
             if longest >= self.limits.throttled_ms:
                 apis = ", ".join(f"{api} ({count})" for api, count in self._apis[host, client].most_common())
-                said = f"{one.count} responses told it to wait, for {waited:.0f} ms of the capture: {apis}"
+                said = f"{counted(one.count, 'response')} told it to wait, for {waited:.0f} ms of the capture: {apis}"
                 yield self.found(said, one, client_host=host, client_id=client)
 
 
@@ -413,7 +414,7 @@ class Sasl(Rule[Limits]):
     def findings(self) -> Iterator[Finding]:
         many = self.tallies.totals().count >= self.limits.sasl_failures
         for (host, client, principal, mechanism, error), one in self.tallies.items(many):
-            said = f"{one.count} connections failed to authenticate with {mechanism or 'SASL'}: {error}"
+            said = f"{counted(one.count, 'connection')} failed to authenticate with {mechanism or 'SASL'}: {error}"
             yield self.found(said, one, client_host=host, client_id=client, principal=principal)
 
 
@@ -437,5 +438,5 @@ class OutOfOrder(Rule[Limits]):
     def findings(self) -> Iterator[Finding]:
         many = self.tallies.totals().count >= self.limits.out_of_order_responses
         for (host, port), one in self.tallies.items(many):
-            said = f"{one.count} responses of {host}:{port} came after the response to a later request"
+            said = f"{counted(one.count, 'response')} of {host}:{port} came after the response to a later request"
             yield self.found(said, one)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwire.naming import counted
 from kwire.report.findings.rule import CLIENT, FRAME, Finding, Rule, Together, keyed
 from kwire.report.sums import UNDATED, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
@@ -100,7 +101,10 @@ class Rebalances(Rule[Limits]):
             if one.busiest >= self.limits.rebalances:
                 who = ", ".join(f"{client} ({count})" for client, count in self._joined[group].most_common(5))
                 left = self._left[group]
-                said = f"{one.count} generations, {one.busiest} in a minute; {left} members left; joined: {who}"
+                said = (
+                    f"{counted(one.count, 'generation')}, {one.busiest} in a minute; "
+                    f"{counted(left, 'member')} left; joined: {who}"
+                )
                 yield self.found(said, one, group_id=group)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwire.naming import counted
 from kwire.report.findings.committed import PLACE, Committed, InOrder, Place
 from kwire.report.findings.rule import BROKER, CLIENT, Finding, Rule, Together, keyed
 from kwire.report.sums import UNDATED, tuples
@@ -97,7 +98,8 @@ class OffsetsBack(Offsets):
     def _said(self, key: tuple[Any, ...], one: Tally) -> Iterator[Finding]:
         group, topic, partition, host, client = key[len(BROKER) :]
         if one.count >= self.limits.offsets_back:
-            said = f"{one.count} commits of a lower offset than before, by {int(one.amount)} records together"
+            records = counted(int(one.amount), "record")
+            said = f"{counted(one.count, 'commit')} of a lower offset than before, by {records} together"
             yield self.found(
                 said, one, client_host=host, client_id=client, group_id=group, topic=topic, partition=partition
             )
@@ -365,10 +367,12 @@ class Lag(Offsets):
                 who.add((row["client_host"], row["client_id"]))
             if len(lagging) == 1:
                 ((partition, (row, lag)),) = lagging.items()
-                said = f"{lag} records behind: {row['offset']} committed, the log ends at {row['offset'] + lag}"
+                said = (
+                    f"{counted(lag, 'record')} behind: {row['offset']} committed, the log ends at {row['offset'] + lag}"
+                )
             else:
                 partition, most = None, max(lag for _, lag in lagging.values())
-                said = f"{one.lag} records behind in {len(lagging)} partitions, {most} at most in one"
+                said = f"{counted(one.lag, 'record')} behind in {len(lagging)} partitions, {most} at most in one"
             if grows:
                 said += f"; that grew by {one.grew} in {one.seconds:.0f} s, although the group works"
             host, client = who.pop() if len(who) == 1 else (None, None)

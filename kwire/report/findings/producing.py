@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kwire.naming import counted
 from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, Together, busiest, counts, together
 from kwire.report.sums import UNDATED, tuples
 from kwire.report.tallies import Rows, Tallies, Tally, firsts, numbers
@@ -318,8 +319,10 @@ class Large(Rule[Limits]):
             said = f"{one.count} Produce requests of {one.amount / one.count / 1e6:.2f} MB on average"
             wrong = refused.pop((host, client), None)
             if wrong is not None:
-                said += f"; {wrong.count} requests were refused as too large"
+                said += f"; {counted(wrong.count, 'request')} refused as too large"
                 one.join(wrong)
             yield self.found(said, one, client_host=host, client_id=client)
         for (host, client), one in refused.items():
-            yield self.found(f"{one.count} requests were refused as too large", one, client_host=host, client_id=client)
+            yield self.found(
+                f"{counted(one.count, 'request')} refused as too large", one, client_host=host, client_id=client
+            )

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kwire.naming import counted
 from kwire.report.findings.rule import CLIENT, FRAME, Finding, Rule, Together, kafka_connections
 from kwire.report.sums import runs, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally, numbers
@@ -153,7 +154,7 @@ class Retried(Rule[Limits]):
             partitions.append(partition)
         for (producer, topic), (one, partitions) in producers.items():
             if one.count >= self.limits.retried_batches:
-                said = f"producer {producer} sent {one.count} batches again"
+                said = f"producer {producer} sent {counted(one.count, 'batch', 'batches')} again"
                 if len(partitions) > 1:
                     said += f", to {len(partitions)} partitions"
                 yield self.found(said, one, topic=topic, partition=partitions[0] if len(partitions) == 1 else None)
@@ -315,5 +316,6 @@ class Duplicates(Rule[Limits]):
         self.tallies.add(Rows(made), np.arange(len(hits)), each=True)
         many = self.tallies.totals().count >= self.limits.duplicate_batches
         for (host, client, topic), one in self.tallies.items(many):
-            said = f"{one.count} batches were sent again, without idempotence, although the first may have been written"
+            batches = counted(one.count, "batch", "batches")
+            said = f"{batches} sent again, without idempotence, although the first may have been written"
             yield self.found(said, one, client_host=host, client_id=client, topic=topic)

@@ -294,7 +294,7 @@ def test_a_state_without_the_keys_goes_on_and_says_so() -> None:
     # Both directions end in bytes that could not be read.
     assert [(frame.status.name, frame.correlation_id) for frame in after] == [("GAP", None), ("GAP", None)]
     (note,) = second.notes()
-    assert note.endswith("bytes of 1 connections over TLS could not be decrypted, with packets missing or keys")
+    assert note.endswith("bytes of 1 connection over TLS could not be decrypted, with packets missing or keys")
 
 
 def test_captures_without_tls_cost_a_look(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,8 +228,8 @@ def test_several_tables_are_made_in_one_pass(
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--columns", "packet"], "kwire: the table frames has no column 'packet': capture, connection"),
-        (["--columns", "size,"], "kwire: the table frames has no column ''"),
+        (["--columns", "packet"], "kwire: no column 'packet' in the table frames: there are capture, connection"),
+        (["--columns", "size,"], "kwire: no column '' in the table frames"),
         (["--columns", "size, size"], "kwire: column 'size' of the table frames was chosen twice"),
     ],
 )
@@ -246,7 +246,7 @@ def test_a_column_that_there_is_not_is_one_line_and_exit_code_2(
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--table", "packets"], "argument --table: invalid choice: 'packets' (choose from 'frames', "),
+        (["--table", "packets"], "argument --table: no choice 'packets': there are frames, "),
         (["--table", "frames,records"], "several tables need -o OUT with {table} in its name"),
         (["--table", "frames,records", "-o", "x.jsonl"], "several tables need -o OUT with {table} in its name"),
         (["--table", "frames,records", "-o", "{table}", "--columns", "frame"], "--columns is for one table"),

@@ -161,7 +161,7 @@ def test_compare_lists_differences_and_says_so_in_its_exit_code(run: Run, tmp_pa
     ("words", "what"),
     [
         (("Fetc",), "did you mean Fetch"),
-        (("9999",), "no API or message is called '9999'"),
+        (("9999",), "no API or message '9999'"),
         (("Fetch", "--version", "99"), "versions 0-18 are"),
         (("Fetch", "--version", "99", "--source"), "versions 0-18 are"),
         (("compare", "/nowhere/at/all"), "cannot be read"),

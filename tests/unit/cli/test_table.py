@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import re
+from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
-from kwire import tables
+from kwire import capture, tables
+from kwire.cli.output import rows_of
 from kwire.cli.table import TableWriter, render
-from kwire.tables.showing import Column, readable
+from kwire.tables.showing import Column, Row, readable
 
 
 @pytest.mark.parametrize(
@@ -148,3 +152,69 @@ def test_text_that_is_the_answer_is_wrapped_and_never_cut(width: int | None, mon
     if width in (20, 40):
         assert lines[0].startswith("breaks")
         assert any(line.startswith("  why: ") for line in lines)
+
+
+def on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, wide: int, columns: tuple[Column, ...], rows: list[Row]
+) -> list[str]:
+    monkeypatch.setenv("COLUMNS", str(wide))
+    file = Terminal()
+    writer = TableWriter(file, columns)
+    writer.write(rows)
+    writer.flush()
+    return file.getvalue().splitlines()
+
+
+OF_SEVERAL = (
+    Column("time", lambda row: row["time"]),
+    Column("name", lambda row: row["name"], shrink=4),
+    Column("size", lambda row: str(row["size"]), right=True),
+)
+
+
+def test_a_row_that_is_wider_than_the_terminal_takes_several_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"time": "10:30:00.123", "name": "first", "size": 7}, {"time": "10:30:01.000", "name": "b", "size": 120}]
+    whole = [
+        "time          name   size",
+        "────────────  ─────  ────",
+        "10:30:00.123  first     7",
+        "10:30:01.000  b       120",
+    ]
+    assert on_a_terminal(monkeypatch, 25, OF_SEVERAL, rows) == whole
+    # A text that may be cut is cut first.
+    assert on_a_terminal(monkeypatch, 24, OF_SEVERAL, rows)[2] == "10:30:00.123  fir…     7"
+    assert on_a_terminal(monkeypatch, 20, OF_SEVERAL, rows) == [
+        "time          name",
+        "  size",
+        "─" * 20,
+        "10:30:00.123  first",
+        "     7",
+        "10:30:01.000  b",
+        "   120",
+    ]
+    narrow = on_a_terminal(monkeypatch, 14, OF_SEVERAL, rows)
+    assert narrow == [
+        "time",
+        "  name   size",
+        "─" * 14,
+        "10:30:00.123",
+        "  first     7",
+        "10:30:01.000",
+        "  b       120",
+    ]
+    assert max(map(len, narrow)) == 14
+
+
+@pytest.mark.parametrize("wide", [40, 80])
+@pytest.mark.parametrize("table", [one.name for one in tables.every() if one.file == "capture"])
+def test_tables_fit_a_terminal_and_their_times_are_whole(
+    monkeypatch: pytest.MonkeyPatch, table: str, wide: int
+) -> None:
+    file = Path(__file__).parents[2] / "golden" / "kafka-4.3-kraft-java" / "clients.pcap"
+    made = tables.table(table, "events" if table in tables.names("events") else "capture")
+    rows = [row for batch in capture.read(file, table) for row in rows_of(batch)][:50]
+    if not rows:
+        return
+    lines = on_a_terminal(monkeypatch, wide, tuple(made.shown), rows)
+    assert max(map(cell_len, lines)) <= wide
+    assert not [line for line in lines if re.search(r"\d{4}-\d\d-\d\d [\d:.]*…", line)]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tunnels
 
 from kwire import capture
 
@@ -70,7 +73,11 @@ def carried_out(recipe: str, tree: Path) -> list[str]:
 def python(tree: Path, *arguments: str) -> str:
     """What Python prints in the copy."""
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=tree, env={"PYTHONPATH": str(tree)}, text=True, capture_output=True
+        [sys.executable, *arguments],
+        cwd=tree,
+        env=os.environ | {"PYTHONPATH": str(tree)},
+        text=True,
+        capture_output=True,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -115,6 +122,52 @@ def test_a_table_over_connections(tmp_path: Path) -> None:
     assert ports == [row["broker_port"] for batch in capture.read(GOLDEN, "connections") for row in batch.to_pylist()]
 
 
+def test_a_column(tmp_path: Path) -> None:
+    assert carried_out("A column", tmp_path) == ["kwire/tables/frames.py", "kwire/tables/messages.py"]
+    for more in ([], ["--api", "ApiVersions"]):
+        said = python(
+            tmp_path, "-m", "kwire.cli", "decode", str(GOLDEN), "--table", "messages", *more, "--format", "jsonl"
+        )  # fmt: skip
+        rows = [json.loads(line) for line in said.splitlines()]
+        assert rows
+        assert all(row["size_kb"] == row["size"] / 1024 for row in rows)
+        assert all(row["has_body"] == (row["body"] is not None) for row in rows)
+
+
+@pytest.mark.wide
+def test_a_column_breaks_no_test_of_its_table(tmp_path: Path) -> None:
+    carried_out("A column", tmp_path)
+    shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__", "golden"))
+    (tmp_path / "tests" / "golden").symlink_to(ROOT / "tests" / "golden")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    tests = [f"tests/unit/tables/test_{name}.py" for name in ("frames", "typed", "tables")]
+    python(tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests)
+
+
+def test_a_tunnel(tmp_path: Path) -> None:
+    assert carried_out("A tunnel", tmp_path) == ["kwire/kernels/layers.py"]
+    packets = tunnels.taken_from(CLIENTS.read_bytes())[:40]
+    inside = [(time, tunnels.ipv4(17, tunnels.udp(4341, struct.pack(">II", 0, 7 << 8) + one))) for time, one in packets]
+    (tmp_path / "inside.pcap").write_bytes(tunnels.written(inside, 101))
+    (tmp_path / "plain.pcap").write_bytes(tunnels.written(packets, 101))
+    rows = {}
+    for name in ("plain", "inside"):
+        said = python(
+            tmp_path, "-m", "kwire.cli", "decode", f"{name}.pcap", "--table", "connections", "--format", "jsonl"
+        )  # fmt: skip
+        rows[name] = [json.loads(line) | {"capture": None} for line in said.splitlines()]
+    assert [row.pop("tunnels") for row in rows["inside"]] == [["lisp:7"]] * len(rows["plain"])
+    assert [row.pop("tunnels") for row in rows["plain"]] == [[]] * len(rows["plain"])
+    same = ("client_host", "client_port", "broker_host", "broker_port", "requests", "responses", "status")
+    assert [[row[name] for name in same] for row in rows["inside"]] == [
+        [row[name] for name in same] for row in rows["plain"]
+    ]
+    assert sum(row["responses"] for row in rows["plain"]) > 1
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    python(tmp_path, "docs/fill.py")
+    assert "`lisp:`" in (tmp_path / "docs" / "tables.md").read_text()
+
+
 def test_a_command(tmp_path: Path) -> None:
     assert carried_out("A command", tmp_path) == ["kwire/cli/count.py", "kwire/cli/__init__.py"]
     assert int(python(tmp_path, "-m", "kwire.cli", "count", str(GOLDEN))) > 0
@@ -135,7 +188,7 @@ def test_a_reading_option(tmp_path: Path) -> None:
     assert said.endswith("True False\n")
     refused = subprocess.run(
         [sys.executable, "-m", "kwire.cli", "decode", str(GOLDEN), "--brief"],
-        cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, text=True, capture_output=True,
+        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)}, text=True, capture_output=True,
     )  # fmt: skip
     assert refused.returncode == 2
     assert "--brief is for the table messages, not frames" in refused.stderr

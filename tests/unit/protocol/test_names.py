@@ -43,7 +43,7 @@ def test_error_codes_by_their_former_names(code: int, former: str, last: str, fi
 def test_what_was_never_renamed_has_its_name() -> None:
     assert names.error_name(3, "0.10.1") == names.error_name(3) == "UNKNOWN_TOPIC_OR_PARTITION"
     assert names.error_name(9999, "0.10.1") is None
-    with pytest.raises(UnsupportedVersionError, match="no error code is called 'NOPE'"):
+    with pytest.raises(UnsupportedVersionError, match="no error code 'NOPE'"):
         names.error_code("NOPE")
     with pytest.raises(UnsupportedVersionError, match=r"release '0\.7'"):
         names.error_name(6, "0.7")

@@ -765,7 +765,7 @@ def test_one_cause_is_one_finding() -> None:
     )  # fmt: skip
     large = [{"api_name": "Produce", "size": 1_200_000}, *answers(1, "Produce", ["MESSAGE_TOO_LARGE"])]
     (one,) = found("large-messages", rows("frames", large))
-    assert one.summary.endswith("1 requests were refused as too large")
+    assert one.summary.endswith("1 request refused as too large")
     (one,) = found(
         "retried-batches", rows("records", [{**row, "partition": k} for k in range(3) for row in sent(0, 1, 1)])
     )

@@ -72,7 +72,7 @@ def test_versions_reach_from_the_first_to_the_newest(key: int, versions: str):
 def test_an_unknown_key_is_none_and_an_unknown_name_an_error():
     assert schema.request(9999) is None
     assert schema.response(-1) is None
-    with pytest.raises(SchemaError, match="no message is called 'NoSuchThing'"):
+    with pytest.raises(SchemaError, match="no message 'NoSuchThing'"):
         schema.message("NoSuchThing")
 
 

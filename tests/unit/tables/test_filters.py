@@ -199,7 +199,7 @@ def test_what_is_left_out_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> Non
         ({"apis": ["Produse"]}, "no API 'Produse'"),
         ({"apis": "Produce"}, "apis are several"),
         ({"start": "yesterday"}, "no time 'yesterday'"),
-        ({"status": ["fine"]}, "no status 'fine' in the table frames: ok"),
+        ({"status": ["fine"]}, "no status 'fine' in the table frames: there are ok"),
     ],
 )
 def test_a_filter_that_makes_no_sense_is_a_value_error(filters: dict[str, Any], said: str) -> None:

@@ -98,6 +98,7 @@ LEAST = 5
 """Characters of a text that occurs nowhere else by chance."""
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("file", CAPTURES, ids=lambda file: file.stem)
 def test_no_table_shows_a_field_that_is_secret(read: list[dict[str, list[dict[str, Any]]]], file: Path) -> None:
     said, known = told(file)
