@@ -369,7 +369,7 @@ class _Maker(Maker):
         self._schema = schema_
         self.wanted = frozenset(schema_.names)
         self._programs = Programs(self._program, REGISTERS)
-        self.topics = Topics(run.topics)
+        self.topics = Topics(run.topics, learns=run.learns)
         self.arrays: list[_Found] = []
         """By the number that stands in R_ARRAY."""
         self._registers: list[frozenset[int]] = []

@@ -212,7 +212,7 @@ class Records(Maker):
         self._later = run.later
         self._isolation = Isolation() if run.options["read_committed"] else None
         self._sets = Programs(partial(_set_program, self._isolation is not None), SET_REGISTERS)
-        self._topics = Topics(run.topics)
+        self._topics = Topics(run.topics, learns=run.learns)
         self._only = run.only
 
     sees_all = True

@@ -1,0 +1,183 @@
+"""Payloads in a column: raw frames and record sets that are already in an Arrow array, as structs.
+
+For pandas, Polars, DuckDB and plain Arrow users; ``kwire.spark`` has the same as column functions. A payload is one
+frame without its 4-byte size: it begins with the header. If a table kept the size, say ``sized=True``.
+
+>>> import pyarrow as pa, kwire.payloads
+>>> column = pa.array([bytes.fromhex("0012000000000007000574657374"), None, b"no frame"])
+>>> [None if one is None else one["status"] for one in kwire.payloads.decode_requests(column).to_pylist()]
+['malformed', None, 'unsupported']
+
+A column is a ``pyarrow.Array`` or ``ChunkedArray`` of binary, large_binary, binary_view or fixed-size binary. What comes
+back is a ``ChunkedArray`` of as many rows. Rules kept here:
+
+- Null in, null out. Bad input never raises. It is a struct with ``status``, ``error`` and whatever could be read
+  before the error.
+- ``status`` has the words of the table ``messages``: ``ok``, ``trailing``, ``malformed``, ``unsupported``,
+  ``too_large``. For records it has ``ok``, ``corrupt``, ``malformed``, ``cut_off`` and ``too_large``.
+- ``body`` is JSON text, as in ``messages``. Bytes are base64. Fields are in the order of the schema, and only those of
+  the version.
+- Secrets (passwords, tokens, keys) are left out unless ``secrets=True``.
+
+Needs the extra ``capture`` (numba, numpy, pyarrow).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kwire.errors import KwireError, needed
+from kwire.limits import DEFAULT_LIMITS, Limits
+
+with needed("columns of payloads", "capture"):
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+from kwire.payloads.types import HEADER, REQUEST, RESPONSE, chosen, list_of_records, with_body
+
+if TYPE_CHECKING:
+    from kwire.payloads.messages import How
+
+__all__ = ["decode_records", "decode_requests", "decode_responses"]
+
+Column = Any
+"""A ``pyarrow.Array`` or ``ChunkedArray``."""
+
+
+def decode_requests(
+    column: Column,
+    *,
+    sized: bool = False,
+    body: bool = True,
+    fields: Sequence[str] | None = None,
+    api: str | None = None,
+    payloads: bool | None = None,
+    secrets: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> pa.ChunkedArray:
+    """Requests as ``struct<api_key int16, api_name string, api_version int16, correlation_id int32, client_id string,
+    body string, status string, error string>``.
+
+    - ``body=False``: the struct has none, and ``status`` speaks of the header. This is many times as fast.
+    - ``fields``: those of the struct, in this order. Bodies are read if one of ``body``, ``status`` and ``error`` is
+      there.
+    - ``api``, such as ``"OffsetCommit"``: ``body`` is the struct ``kwire.capture.schema_of(api, "request")``. It is
+      null in requests of other APIs.
+    - ``payloads``: record sets in bodies. By default text has them in base64, and structs their size.
+
+    Raises ``KwireError`` for a column that is not of bytes, and for a field or API that there is not.
+    """
+    from kwire.payloads import messages
+    from kwire.payloads.frames import chunks
+
+    how = _how(REQUEST if body else HEADER, "request", sized, fields, api, payloads, secrets, limits)
+    return _chunked((made for one in chunks(column) for made in messages.requests(one, how)), how.type)
+
+
+def decode_responses(
+    column: Column,
+    api_keys: Column | int,
+    api_versions: Column | int,
+    *,
+    sized: bool = False,
+    fields: Sequence[str] | None = None,
+    api: str | None = None,
+    payloads: bool | None = None,
+    secrets: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> pa.ChunkedArray:
+    """Responses as the struct of ``decode_requests`` without ``client_id``.
+
+    A response does not say what it answers. ``api_keys`` and ``api_versions`` of the requests are columns of integers,
+    or numbers if all are the same. ``api_version`` is 0 if a broker answered ApiVersions in v0 because it does not know
+    the version asked for (KIP-511).
+    """
+    from kwire.payloads import messages
+    from kwire.payloads.frames import chunks
+
+    how = _how(RESPONSE, "response", sized, fields, api, payloads, secrets, limits)
+    parts, first = [], 0
+    for one in chunks(column):
+        of = (_integers(each, first, len(one)) for each in (api_keys, api_versions))
+        parts.append((one, *of))
+        first += len(one)
+    return _chunked((made for one, keys, of in parts for made in messages.responses(one, keys, of, how)), how.type)
+
+
+def decode_records(
+    column: Column,
+    *,
+    metadata: Column | bool = False,
+    strict: bool = False,
+    secrets: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> pa.ChunkedArray:
+    """Record sets as lists: what ``records`` fields and log segments hold, in any magic and mixture.
+
+    An element is a struct of the columns of ``kwire.records.SCHEMA``, ``status`` and ``error``. Records before an error
+    stay. Bytes that cannot be read, and bytes that are left over, are an element at the end. A last entry that is cut
+    off has the status ``cut_off``, as in a Fetch response. With ``strict`` it is ``malformed``.
+
+    ``metadata``: whether a set is of the topic ``__cluster_metadata`` (a bool, or a column of them). Then secrets are
+    left out of its values, unless ``secrets``.
+    """
+    from kwire.payloads.frames import chunks
+    from kwire.payloads.record_sets import record_sets
+
+    parts, first = [], 0
+    for one in chunks(column):
+        hides = pa.repeat(bool(metadata) and not secrets, len(one))
+        if isinstance(metadata, pa.Array | pa.ChunkedArray):
+            hides = pc.fill_null(_slice(metadata, first, len(one)), False) if not secrets else hides
+        parts.append((one, hides))
+        first += len(one)
+    made = (lists for one, hides in parts for lists in record_sets(one, hides, strict, limits))
+    return _chunked(made, list_of_records())
+
+
+def _how(
+    type_: pa.StructType,
+    direction: str,
+    sized: bool,
+    fields: Sequence[str] | None,
+    api: str | None,
+    payloads: bool | None,
+    secrets: bool,
+    limits: Limits,
+) -> How:
+    from kwire.payloads.messages import How
+
+    message = None
+    if api is not None:
+        from kwire.tables.typed import message_of
+
+        try:
+            message = message_of(api, direction)
+        except ValueError as wrong:
+            raise KwireError(str(wrong)) from None
+    keeps = message is None if payloads is None else payloads
+    has_body = "body" in [one.name for one in type_]
+    if message is not None and has_body:
+        type_ = with_body(type_, message, keeps)
+    type_ = chosen(type_, fields)
+    reads = has_body and not {"body", "status", "error"}.isdisjoint(one.name for one in type_)
+    return How(type_, reads, limits, sized, secrets, keeps, message)
+
+
+def _integers(values: Column | int, first: int, count: int) -> pa.Array:
+    if isinstance(values, int):
+        return pa.repeat(pa.scalar(values, pa.int64()), count)
+    found = _slice(values, first, count)
+    if len(found) != count or not (pa.types.is_integer(found.type) or pa.types.is_null(found.type)):
+        raise KwireError("API keys and versions are columns of integers, one for each payload, or a number")
+    return found
+
+
+def _slice(column: Column, first: int, count: int) -> pa.Array:
+    part = column.slice(first, count)
+    return part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part
+
+
+def _chunked(parts: Iterable[pa.Array], type_: pa.DataType) -> pa.ChunkedArray:
+    return pa.chunked_array(list(parts), type_)

@@ -1,0 +1,163 @@
+"""What is in payloads: the rows of the tables ``records`` and ``partitions``, each with the payload that it is of.
+
+The makers of the tables do the work, with the payloads as frames. Rules kept here:
+
+- A payload that cannot be read has one row, with its ``status`` and ``error``. One that holds nothing of the kind has
+  none.
+- Names of topics by ids are those that were given (``topic_ids``). None is learnt from other payloads: what a row says
+  must not depend on its neighbours.
+- Rows are made some 16 MiB at a time, within a payload too. ``lists`` puts those of a payload together, up to what an
+  Arrow array holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwire.kernels.layouts import ABSENT, Status
+from kwire.limits import Limits
+from kwire.options import settled
+from kwire.payloads import singly
+from kwire.payloads.frames import NO_SIZE, SIZED, Reader, known, windows
+from kwire.records.verdicts import TOO_LARGE, among
+from kwire.tables import partitions, records
+from kwire.tables.definition import CaptureTable, Run
+from kwire.tables.frames import OF_FRAME
+from kwire.wire import parse_uuid
+
+__all__ = ["PARTITIONS", "RECORDS", "Wanted", "lists", "rows"]
+
+Array = Any
+
+RECORDS: Final = records.TABLE
+PARTITIONS: Final = partitions.TABLE
+_NOT_OF_PAYLOADS: Final = frozenset((*(one.name for one in OF_FRAME), "source", "correlation_id"))
+"""Columns that the header has, or that only a capture knows."""
+_MOST: Final = 256 << 20
+"""Bytes of the rows of one payload that become one list."""
+_ENOUGH: Final = 64 << 20
+"""Bytes of rows from which on lists are given away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows are made of payloads, and how. ``sized``: payloads begin with a size."""
+
+    table: CaptureTable
+    sized: bool
+    secrets: bool
+    limits: Limits
+    topics: Mapping[bytes, str]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a row."""
+        return _schema(self.table.name)
+
+
+@cache
+def _schema(name: str) -> pa.Schema:
+    table = {one.name: one for one in (RECORDS, PARTITIONS)}[name]
+    return pa.schema([one for one in table.schema if one.name not in _NOT_OF_PAYLOADS])
+
+
+def topics_of(topic_ids: Mapping[Any, str] | None) -> dict[bytes, str]:
+    """Names by ids, which are bytes or Kafka's text form."""
+    given = (topic_ids or {}).items()
+    return {id_ if isinstance(id_, bytes) else parse_uuid(id_).bytes: name for id_, name in given}
+
+
+def rows(
+    column: pa.Array, wanted: Wanted, api_keys: pa.Array | None = None, api_versions: pa.Array | None = None
+) -> Iterator[tuple[Array, pa.RecordBatch]]:
+    """The rows of an array of payloads, in their order: of each the number of its payload, and the rows.
+
+    With ``api_keys`` and ``api_versions`` the payloads are responses. After the rows of a window there is an empty
+    batch that says how many payloads are done: ``([number], no rows)``.
+    """
+    reader = Reader()
+    for first, part in windows(column):
+        yield from _rows(reader, part, first, wanted, *(
+            None if one is None else one.slice(first, len(part)) for one in (api_keys, api_versions)
+        ))  # fmt: skip
+
+
+def _rows(
+    reader: Reader,
+    part: pa.Array,
+    first: int,
+    wanted: Wanted,
+    api_keys: pa.Array | None,
+    api_versions: pa.Array | None,
+) -> Iterator[tuple[Array, pa.RecordBatch]]:
+    of = {} if api_keys is None or api_versions is None else {"keys": known(api_keys), "versions": known(api_versions)}
+    frames = reader.frames(part, SIZED if wanted.sized else NO_SIZE, **of)
+    if of:
+        frames.table["status"][(of["keys"] == ABSENT) | (of["versions"] == ABSENT)] = Status.MALFORMED
+    options = settled({"secrets": wanted.secrets, "limits": wanted.limits})
+    schema = pa.schema([pa.field("frame", pa.int64()), *wanted.schema])
+    maker = wanted.table.maker(schema, Run(options=options, topics=dict(wanted.topics), learns=False))
+    bad = [row for row in np.flatnonzero(frames["status"] != Status.OK).tolist() if part[row].is_valid]
+    problems = []
+    for row in bad:
+        data = part[row].as_py()
+        if api_keys is None or api_versions is None:
+            said = singly.request_row(data, None, wanted.limits, wanted.sized)
+        else:
+            about = api_keys[row].as_py(), api_versions[row].as_py()
+            said = singly.response_row(data, *about, None, wanted.limits, wanted.sized)
+        problems.append({"status": said["status"], "error": said.get("error")})
+    wrong = pa.RecordBatch.from_pylist(problems, wanted.schema)
+    told, places = 0, np.array(bad, np.int64)
+    for batch in maker.batches(frames):
+        numbers = batch.column(0).to_numpy()
+        made = pa.RecordBatch.from_arrays(batch.columns[1:], schema=wanted.schema)
+        if len(numbers):
+            until = int(np.searchsorted(places, numbers[-1]))
+            both = np.concatenate([numbers, places[told:until]])
+            order = np.argsort(both, kind="stable")
+            made, numbers = among(made, wrong.slice(told, until - told), both), both[order]
+            told = until
+            yield first + numbers, made
+    yield first + places[told:], wrong.slice(told)
+    yield np.array([first + len(part)]), wrong.slice(0, 0)
+
+
+def lists(
+    column: pa.Array, wanted: Wanted, api_keys: pa.Array | None = None, api_versions: pa.Array | None = None
+) -> Iterator[pa.ListArray]:
+    """The rows of each payload as lists, in some arrays."""
+    kept: list[tuple[Array, pa.RecordBatch]] = []
+    done = size = 0
+    for numbers, batch in rows(column, wanted, api_keys, api_versions):
+        if batch.num_rows:
+            kept.append((numbers, batch))
+            size += batch.nbytes
+        elif len(numbers) == 1 and size >= _ENOUGH:
+            until = int(numbers[0])
+            yield _lists(column.slice(done, until - done), done, kept, wanted.schema)
+            kept, size, done = [], 0, until
+    yield _lists(column.slice(done), done, kept, wanted.schema)
+
+
+def _lists(
+    part: pa.Array, first: int, kept: list[tuple[Array, pa.RecordBatch]], schema: pa.Schema
+) -> pa.ListArray:
+    numbers = np.concatenate([np.zeros(0, np.int64), *(one for one, _ in kept)]) - first
+    table = pa.Table.from_batches([batch for _, batch in kept], schema).combine_chunks()
+    columns = [one.combine_chunks() if one.num_chunks != 1 else one.chunk(0) for one in table.columns]
+    values = pa.StructArray.from_arrays(columns, fields=list(schema))
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(numbers, minlength=len(part)))])
+    missing = part.is_null() if part.null_count else None
+    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), values, type=list_of(schema), mask=missing)
+
+
+def list_of(schema: pa.Schema) -> pa.DataType:
+    """The type of the rows of one payload."""
+    return pa.list_(pa.field("element", pa.struct(list(schema)), nullable=False))
