@@ -8,8 +8,8 @@ frame without its 4-byte size: it begins with the header. If a table kept the si
 >>> [None if one is None else one["status"] for one in kwire.payloads.decode_requests(column).to_pylist()]
 ['malformed', None, 'unsupported']
 
-A column is a ``pyarrow.Array`` or ``ChunkedArray`` of binary, large_binary, binary_view or fixed-size binary. What comes
-back is a ``ChunkedArray`` of as many rows. Rules kept here:
+A column is a ``pyarrow.Array`` or ``ChunkedArray`` of binary, large_binary, binary_view or fixed-size binary. What
+comes back is a ``ChunkedArray`` of as many rows. Rules kept here:
 
 - Null in, null out. Bad input never raises. It is a struct with ``status``, ``error`` and whatever could be read
   before the error.
@@ -24,8 +24,8 @@ Needs the extra ``capture`` (numba, numpy, pyarrow).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from kwire.errors import KwireError, needed
 from kwire.limits import DEFAULT_LIMITS, Limits
@@ -39,7 +39,15 @@ from kwire.payloads.types import HEADER, REQUEST, RESPONSE, chosen, list_of_reco
 if TYPE_CHECKING:
     from kwire.payloads.messages import How
 
-__all__ = ["decode_records", "decode_requests", "decode_responses"]
+__all__ = [
+    "decode_records",
+    "decode_requests",
+    "decode_responses",
+    "request_partitions",
+    "request_records",
+    "response_partitions",
+    "response_records",
+]
 
 Column = Any
 """A ``pyarrow.Array`` or ``ChunkedArray``."""
@@ -134,6 +142,78 @@ def decode_records(
         first += len(one)
     made = (lists for one, hides in parts for lists in record_sets(one, hides, strict, limits))
     return _chunked(made, list_of_records())
+
+
+def request_records(column: Column, **options: Unpack[RowOptions]) -> pa.ChunkedArray:
+    """The records in Produce requests, as lists. Other requests have none.
+
+    An element is a struct of the columns of the table ``records`` that a payload knows: ``topic``, ``topic_id``,
+    ``partition``, those of ``kwire.records.SCHEMA``, ``batch``, ``status``, ``error``. A payload that cannot be read is
+    one element with its ``status`` and ``error``.
+
+    ``topic_ids``: names of topics by their ids (text as Kafka prints it, or 16 bytes), for versions that name none.
+    """
+    return _rows("RECORDS", column, None, None, options)
+
+
+def response_records(
+    column: Column, api_keys: Column | int, api_versions: Column | int, **options: Unpack[RowOptions]
+) -> pa.ChunkedArray:
+    """The records in Fetch and ShareFetch responses, as ``request_records`` has them."""
+    return _rows("RECORDS", column, api_keys, api_versions, options)
+
+
+def request_partitions(column: Column, **options: Unpack[RowOptions]) -> pa.ChunkedArray:
+    """What requests say of partitions, as lists: an element for each topic and partition.
+
+    It is a struct of the columns of the table ``partitions`` that a payload knows, from ``path`` to ``error``.
+    """
+    return _rows("PARTITIONS", column, None, None, options)
+
+
+def response_partitions(
+    column: Column, api_keys: Column | int, api_versions: Column | int, **options: Unpack[RowOptions]
+) -> pa.ChunkedArray:
+    """What responses say of partitions, as ``request_partitions`` has it."""
+    return _rows("PARTITIONS", column, api_keys, api_versions, options)
+
+
+class RowOptions(TypedDict, total=False):
+    """How rows are made of payloads: ``sized``, ``secrets`` and ``limits`` are those of ``decode_requests``."""
+
+    sized: bool
+    topic_ids: Mapping[str | bytes, str] | None
+    secrets: bool
+    limits: Limits
+
+
+def _rows(
+    table: str,
+    column: Column,
+    api_keys: Column | int | None,
+    api_versions: Column | int | None,
+    options: RowOptions,
+) -> pa.ChunkedArray:
+    from kwire.payloads import rows
+    from kwire.payloads.frames import chunks
+
+    for name in options:
+        if name not in RowOptions.__annotations__:
+            raise TypeError(f"unexpected keyword argument {name!r}: there are {', '.join(RowOptions.__annotations__)}")
+    wanted = rows.Wanted(
+        getattr(rows, table),
+        options.get("sized", False),
+        options.get("secrets", False),
+        options.get("limits", DEFAULT_LIMITS),
+        rows.topics_of(options.get("topic_ids")),
+    )
+    made: list[pa.Array] = []
+    first = 0
+    for one in chunks(column):
+        of = [None if each is None else _integers(each, first, len(one)) for each in (api_keys, api_versions)]
+        made += rows.lists(one, wanted, *of)
+        first += len(one)
+    return _chunked(made, rows.list_of(wanted.schema))
 
 
 def _how(

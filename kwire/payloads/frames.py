@@ -56,7 +56,8 @@ def chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
     if isinstance(column, pa.ChunkedArray):
         return [binary(one) for one in column.chunks]
     if not isinstance(column, pa.Array):
-        raise KwireError(f"payloads are a pyarrow array of bytes, not {type(column).__name__}: pa.array(values) makes one")
+        kind = type(column).__name__
+        raise KwireError(f"payloads are a pyarrow array of bytes, not {kind}: pa.array(values) makes one")
     return [binary(column)]
 
 
@@ -123,6 +124,9 @@ class Reader:
     """Makes frames of payloads, and knows the names of their clients by number."""
 
     def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
         self._table = NameTable()
         self._names: list[str] = []
         self._doubtful: list[bool] = []
@@ -134,7 +138,7 @@ class Reader:
         """The frames of an array of bytes: requests, or with ``keys`` and ``versions`` (int64, ABSENT: not known) the
         responses to such. One that is not usual has the status ``MALFORMED``."""
         if len(self._table) > _MOST_NAMES:
-            self.__init__()  # type: ignore[misc]
+            self._forget()
         buffer = buffer_of(column)
         n = len(column)
         rows = np.empty(n, FRAME)

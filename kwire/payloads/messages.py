@@ -168,7 +168,7 @@ def _parts(kept: _Kept, frames: Frames, rows: Array, how: How) -> Iterator[tuple
         return
     others = np.zeros(len(frames), bool)
     if how.api is not None:
-        same = (frames["api"][rows] == how.api.api_key)
+        same = frames["api"][rows] == how.api.api_key
         # The bodies of other APIs are read as well: ``status`` says how they are.
         for part in kept.bodies(Shown(how.secrets, how.payloads), how.limits).text(frames, rows[~same], engine):
             others[part.first : part.last] = part.written
@@ -178,9 +178,7 @@ def _parts(kept: _Kept, frames: Frames, rows: Array, how: How) -> Iterator[tuple
         yield part, part.written | others[part.first : part.last]
 
 
-def _columns(
-    kept: _Kept, frames: Frames, how: How, first: int, last: int, part: Part | None
-) -> pa.StructArray:
+def _columns(kept: _Kept, frames: Frames, how: How, first: int, last: int, part: Part | None) -> pa.StructArray:
     """The structs of frames that are as they should be."""
     rows, n = frames.table[first:last], last - first
     make: dict[str, Callable[[], pa.Array]] = {

@@ -28,7 +28,8 @@ __all__ = ["record_sets"]
 def record_sets(column: pa.Array, hides: pa.Array, strict: bool, limits: Limits) -> Iterator[pa.ListArray]:
     """The records of each payload of an array, as lists in some arrays. One array cannot always hold them.
 
-    ``hides``: whether a payload is of the metadata log, whose secrets are left out. ``strict``: no entry may be cut off.
+    ``hides``: whether a payload is of the metadata log, whose secrets are left out. ``strict``: no entry may be cut
+    off.
     """
     for first, part in windows(column):
         buffer = buffer_of(part)

@@ -78,24 +78,24 @@ def rows(
 ) -> Iterator[tuple[Array, pa.RecordBatch]]:
     """The rows of an array of payloads, in their order: of each the number of its payload, and the rows.
 
-    With ``api_keys`` and ``api_versions`` the payloads are responses. After the rows of a window there is an empty
-    batch that says how many payloads are done: ``([number], no rows)``.
+    With ``api_keys`` and ``api_versions`` the payloads are responses.
     """
     reader = Reader()
     for first, part in windows(column):
-        yield from _rows(reader, part, first, wanted, *(
-            None if one is None else one.slice(first, len(part)) for one in (api_keys, api_versions)
-        ))  # fmt: skip
+        about = (None if one is None else one.slice(first, len(part)) for one in (api_keys, api_versions))
+        for numbers, batch in _rows(reader, part, wanted, *about):
+            if len(numbers):
+                yield first + numbers, batch
 
 
 def _rows(
     reader: Reader,
     part: pa.Array,
-    first: int,
     wanted: Wanted,
     api_keys: pa.Array | None,
     api_versions: pa.Array | None,
 ) -> Iterator[tuple[Array, pa.RecordBatch]]:
+    """``rows`` of one window."""
     of = {} if api_keys is None or api_versions is None else {"keys": known(api_keys), "versions": known(api_versions)}
     frames = reader.frames(part, SIZED if wanted.sized else NO_SIZE, **of)
     if of:
@@ -114,19 +114,18 @@ def _rows(
             said = singly.response_row(data, *about, None, wanted.limits, wanted.sized)
         problems.append({"status": said["status"], "error": said.get("error")})
     wrong = pa.RecordBatch.from_pylist(problems, wanted.schema)
-    told, places = 0, np.array(bad, np.int64)
+    passed, places = 0, np.array(bad, np.int64)
     for batch in maker.batches(frames):
         numbers = batch.column(0).to_numpy()
         made = pa.RecordBatch.from_arrays(batch.columns[1:], schema=wanted.schema)
         if len(numbers):
             until = int(np.searchsorted(places, numbers[-1]))
-            both = np.concatenate([numbers, places[told:until]])
+            both = np.concatenate([numbers, places[passed:until]])
             order = np.argsort(both, kind="stable")
-            made, numbers = among(made, wrong.slice(told, until - told), both), both[order]
-            told = until
-            yield first + numbers, made
-    yield first + places[told:], wrong.slice(told)
-    yield np.array([first + len(part)]), wrong.slice(0, 0)
+            made, numbers = among(made, wrong.slice(passed, until - passed), both), both[order]
+            passed = until
+        yield numbers, made
+    yield places[passed:], wrong.slice(passed)
 
 
 def lists(
@@ -135,27 +134,40 @@ def lists(
     """The rows of each payload as lists, in some arrays."""
     kept: list[tuple[Array, pa.RecordBatch]] = []
     done = size = 0
+    left_out = -1
     for numbers, batch in rows(column, wanted, api_keys, api_versions):
-        if batch.num_rows:
-            kept.append((numbers, batch))
-            size += batch.nbytes
-        elif len(numbers) == 1 and size >= _ENOUGH:
-            until = int(numbers[0])
-            yield _lists(column.slice(done, until - done), done, kept, wanted.schema)
-            kept, size, done = [], 0, until
-    yield _lists(column.slice(done), done, kept, wanted.schema)
+        begin = int(np.searchsorted(numbers, left_out, "right"))
+        kept.append((numbers[begin:], batch.slice(begin)))
+        size += kept[-1][1].nbytes
+        if size < _ENOUGH or not len(kept[-1][0]):
+            continue
+        # More rows of the last payload may follow.
+        last = int(numbers[-1])
+        yield _lists(column.slice(done, last - done), done, [_cut(*one, last, before=True) for one in kept], wanted)
+        done, kept = last, [_cut(*one, last, before=False) for one in kept]
+        size = sum(one.nbytes for _, one in kept)
+        if size > _MOST:
+            left_out = last
+            said = {"status": TOO_LARGE, "error": f"more than {_MOST >> 20} MiB of rows, which no list can hold"}
+            kept = [(np.array([last]), pa.RecordBatch.from_pylist([said], wanted.schema))]
+            size = 0
+    yield _lists(column.slice(done), done, kept, wanted)
 
 
-def _lists(
-    part: pa.Array, first: int, kept: list[tuple[Array, pa.RecordBatch]], schema: pa.Schema
-) -> pa.ListArray:
+def _cut(numbers: Array, batch: pa.RecordBatch, last: int, *, before: bool) -> tuple[Array, pa.RecordBatch]:
+    """The rows of payloads before ``last``, or those of it and of all after it."""
+    at = int(np.searchsorted(numbers, last))
+    return (numbers[:at], batch.slice(0, at)) if before else (numbers[at:], batch.slice(at))
+
+
+def _lists(part: pa.Array, first: int, kept: list[tuple[Array, pa.RecordBatch]], wanted: Wanted) -> pa.ListArray:
     numbers = np.concatenate([np.zeros(0, np.int64), *(one for one, _ in kept)]) - first
-    table = pa.Table.from_batches([batch for _, batch in kept], schema).combine_chunks()
-    columns = [one.combine_chunks() if one.num_chunks != 1 else one.chunk(0) for one in table.columns]
-    values = pa.StructArray.from_arrays(columns, fields=list(schema))
+    structs = [batch.to_struct_array() for _, batch in kept]
+    type_ = list_of(wanted.schema)
+    values = pa.concat_arrays(structs) if structs else pa.array([], type_.value_type)
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(numbers, minlength=len(part)))])
     missing = part.is_null() if part.null_count else None
-    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), values, type=list_of(schema), mask=missing)
+    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), values.cast(type_.value_type), type_, mask=missing)
 
 
 def list_of(schema: pa.Schema) -> pa.DataType:

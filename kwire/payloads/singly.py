@@ -91,9 +91,7 @@ def response_row(
         # Every response header begins with it.
         row["correlation_id"] = int.from_bytes(frame[:4], "big", signed=True)
     try:
-        response = kwire.decode_response(
-            frame, api_key=api_key, api_version=api_version, limits=limits, trailing=True
-        )
+        response = kwire.decode_response(frame, api_key=api_key, api_version=api_version, limits=limits, trailing=True)
         row["api_version"] = response.api_version
         if made is not None:
             row["body"] = made(response.body, response.api_version)

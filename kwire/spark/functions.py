@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
