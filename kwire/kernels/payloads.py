@@ -27,6 +27,14 @@ Array = Any
 
 
 @kernel
+def _form(forms: Array, api: int, version: int) -> int:
+    """The version of the header of a request. -1: not known."""
+    if 0 <= api < forms.shape[0] and 0 <= version < forms.shape[1]:
+        return int64(forms[api, version])
+    return int64(-1)
+
+
+@kernel
 def payload_headers(
     data: Array, ends: Array, valid: Array, sized: int, response: int, forms: Array, rows: Array, client_ids: Array
 ) -> int:
@@ -50,6 +58,7 @@ def payload_headers(
         if response == 1:
             usual = usual and end - begin >= 4
             row.id = i32(data, begin) if usual else ABSENT
+            usual = usual and _form(forms, row.api, row.version) >= 0
         else:
             row.api = ABSENT
             row.version = ABSENT
@@ -61,9 +70,7 @@ def payload_headers(
                 row.api = api
                 row.version = version
                 row.id = i32(data, begin + 4)
-                form = int64(-1)
-                if 0 <= api < forms.shape[0] and 0 <= version < forms.shape[1]:
-                    form = int64(forms[api, version])
+                form = _form(forms, api, version)
                 usual = form >= 0
                 if form > NO_CLIENT_ID:
                     usual = end - begin >= _FIXED + 2

@@ -200,12 +200,12 @@ def _rows(
     for name in options:
         if name not in RowOptions.__annotations__:
             raise TypeError(f"unexpected keyword argument {name!r}: there are {', '.join(RowOptions.__annotations__)}")
-    wanted = rows.Wanted(
-        getattr(rows, table),
+    wanted = rows.wanted(
+        table,
         options.get("sized", False),
         options.get("secrets", False),
-        options.get("limits", DEFAULT_LIMITS),
-        rows.topics_of(options.get("topic_ids")),
+        limits=options.get("limits", DEFAULT_LIMITS),
+        topic_ids=options.get("topic_ids"),
     )
     made: list[pa.Array] = []
     first = 0

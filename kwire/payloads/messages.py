@@ -25,7 +25,7 @@ from kwire import schema
 from kwire.capture.frames import Frames
 from kwire.codec.objects import WireMessage
 from kwire.kernels.engine import PYTHON, choose
-from kwire.kernels.layouts import ABSENT, Status
+from kwire.kernels.layouts import Status
 from kwire.limits import Limits
 from kwire.payloads import singly
 from kwire.payloads.frames import NO_SIZE, SIZED, Reader, known, windows
@@ -112,7 +112,7 @@ def responses(column: pa.Array, api_keys: pa.Array, api_versions: pa.Array, how:
     for first, part in windows(column):
         keys, versions = api_keys.slice(first, len(part)), api_versions.slice(first, len(part))
         frames = kept.reader.frames(part, sized, keys=known(keys), versions=known(versions))
-        good = (frames["status"] == Status.OK) & (frames["api"] != ABSENT) & (frames["version"] != ABSENT)
+        good = frames["status"] == Status.OK
 
         def single(row: int, part: pa.Array = part, keys: pa.Array = keys, versions: pa.Array = versions) -> Row | None:
             data = part[row].as_py()

@@ -20,8 +20,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwire.kernels.layouts import ABSENT, Status
-from kwire.limits import Limits
+from kwire.kernels.layouts import Status
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.options import settled
 from kwire.payloads import singly
 from kwire.payloads.frames import NO_SIZE, SIZED, Reader, known, windows
@@ -31,7 +31,7 @@ from kwire.tables.definition import CaptureTable, Run
 from kwire.tables.frames import OF_FRAME
 from kwire.wire import parse_uuid
 
-__all__ = ["PARTITIONS", "RECORDS", "Wanted", "lists", "rows"]
+__all__ = ["PARTITIONS", "RECORDS", "Wanted", "list_of", "lists", "rows", "wanted"]
 
 Array = Any
 
@@ -61,20 +61,28 @@ class Wanted:
         return _schema(self.table.name)
 
 
+def wanted(
+    table: str,
+    sized: bool = False,
+    secrets: bool = False,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    topic_ids: Mapping[Any, str] | None = None,
+) -> Wanted:
+    """``Wanted`` of ``"RECORDS"`` or ``"PARTITIONS"``. Ids of topics are bytes or Kafka's text form."""
+    given = (topic_ids or {}).items()
+    topics = {id_ if isinstance(id_, bytes) else parse_uuid(id_).bytes: name for id_, name in given}
+    return Wanted({"RECORDS": RECORDS, "PARTITIONS": PARTITIONS}[table], sized, secrets, limits, topics)
+
+
 @cache
 def _schema(name: str) -> pa.Schema:
     table = {one.name: one for one in (RECORDS, PARTITIONS)}[name]
     return pa.schema([one for one in table.schema if one.name not in _NOT_OF_PAYLOADS])
 
 
-def topics_of(topic_ids: Mapping[Any, str] | None) -> dict[bytes, str]:
-    """Names by ids, which are bytes or Kafka's text form."""
-    given = (topic_ids or {}).items()
-    return {id_ if isinstance(id_, bytes) else parse_uuid(id_).bytes: name for id_, name in given}
-
-
 def rows(
-    column: pa.Array, wanted: Wanted, api_keys: pa.Array | None = None, api_versions: pa.Array | None = None
+    column: pa.Array, how: Wanted, api_keys: pa.Array | None = None, api_versions: pa.Array | None = None
 ) -> Iterator[tuple[Array, pa.RecordBatch]]:
     """The rows of an array of payloads, in their order: of each the number of its payload, and the rows.
 
@@ -83,7 +91,7 @@ def rows(
     reader = Reader()
     for first, part in windows(column):
         about = (None if one is None else one.slice(first, len(part)) for one in (api_keys, api_versions))
-        for numbers, batch in _rows(reader, part, wanted, *about):
+        for numbers, batch in _rows(reader, part, how, *about):
             if len(numbers):
                 yield first + numbers, batch
 
@@ -91,33 +99,31 @@ def rows(
 def _rows(
     reader: Reader,
     part: pa.Array,
-    wanted: Wanted,
+    how: Wanted,
     api_keys: pa.Array | None,
     api_versions: pa.Array | None,
 ) -> Iterator[tuple[Array, pa.RecordBatch]]:
     """``rows`` of one window."""
     of = {} if api_keys is None or api_versions is None else {"keys": known(api_keys), "versions": known(api_versions)}
-    frames = reader.frames(part, SIZED if wanted.sized else NO_SIZE, **of)
-    if of:
-        frames.table["status"][(of["keys"] == ABSENT) | (of["versions"] == ABSENT)] = Status.MALFORMED
-    options = settled({"secrets": wanted.secrets, "limits": wanted.limits})
-    schema = pa.schema([pa.field("frame", pa.int64()), *wanted.schema])
-    maker = wanted.table.maker(schema, Run(options=options, topics=dict(wanted.topics), learns=False))
+    frames = reader.frames(part, SIZED if how.sized else NO_SIZE, **of)
+    options = settled({"secrets": how.secrets, "limits": how.limits})
+    schema = pa.schema([pa.field("frame", pa.int64()), *how.schema])
+    maker = how.table.maker(schema, Run(options=options, topics=dict(how.topics), learns=False))
     bad = [row for row in np.flatnonzero(frames["status"] != Status.OK).tolist() if part[row].is_valid]
     problems = []
     for row in bad:
         data = part[row].as_py()
         if api_keys is None or api_versions is None:
-            said = singly.request_row(data, None, wanted.limits, wanted.sized)
+            said = singly.request_row(data, None, how.limits, how.sized)
         else:
             about = api_keys[row].as_py(), api_versions[row].as_py()
-            said = singly.response_row(data, *about, None, wanted.limits, wanted.sized)
+            said = singly.response_row(data, *about, None, how.limits, how.sized)
         problems.append({"status": said["status"], "error": said.get("error")})
-    wrong = pa.RecordBatch.from_pylist(problems, wanted.schema)
+    wrong = pa.RecordBatch.from_pylist(problems, how.schema)
     passed, places = 0, np.array(bad, np.int64)
     for batch in maker.batches(frames):
         numbers = batch.column(0).to_numpy()
-        made = pa.RecordBatch.from_arrays(batch.columns[1:], schema=wanted.schema)
+        made = pa.RecordBatch.from_arrays(batch.columns[1:], schema=how.schema)
         if len(numbers):
             until = int(np.searchsorted(places, numbers[-1]))
             both = np.concatenate([numbers, places[passed:until]])
@@ -129,13 +135,13 @@ def _rows(
 
 
 def lists(
-    column: pa.Array, wanted: Wanted, api_keys: pa.Array | None = None, api_versions: pa.Array | None = None
+    column: pa.Array, how: Wanted, api_keys: pa.Array | None = None, api_versions: pa.Array | None = None
 ) -> Iterator[pa.ListArray]:
     """The rows of each payload as lists, in some arrays."""
     kept: list[tuple[Array, pa.RecordBatch]] = []
     done = size = 0
     left_out = -1
-    for numbers, batch in rows(column, wanted, api_keys, api_versions):
+    for numbers, batch in rows(column, how, api_keys, api_versions):
         begin = int(np.searchsorted(numbers, left_out, "right"))
         kept.append((numbers[begin:], batch.slice(begin)))
         size += kept[-1][1].nbytes
@@ -143,15 +149,15 @@ def lists(
             continue
         # More rows of the last payload may follow.
         last = int(numbers[-1])
-        yield _lists(column.slice(done, last - done), done, [_cut(*one, last, before=True) for one in kept], wanted)
+        yield _lists(column.slice(done, last - done), done, [_cut(*one, last, before=True) for one in kept], how)
         done, kept = last, [_cut(*one, last, before=False) for one in kept]
         size = sum(one.nbytes for _, one in kept)
         if size > _MOST:
             left_out = last
             said = {"status": TOO_LARGE, "error": f"more than {_MOST >> 20} MiB of rows, which no list can hold"}
-            kept = [(np.array([last]), pa.RecordBatch.from_pylist([said], wanted.schema))]
+            kept = [(np.array([last]), pa.RecordBatch.from_pylist([said], how.schema))]
             size = 0
-    yield _lists(column.slice(done), done, kept, wanted)
+    yield _lists(column.slice(done), done, kept, how)
 
 
 def _cut(numbers: Array, batch: pa.RecordBatch, last: int, *, before: bool) -> tuple[Array, pa.RecordBatch]:
@@ -160,10 +166,10 @@ def _cut(numbers: Array, batch: pa.RecordBatch, last: int, *, before: bool) -> t
     return (numbers[:at], batch.slice(0, at)) if before else (numbers[at:], batch.slice(at))
 
 
-def _lists(part: pa.Array, first: int, kept: list[tuple[Array, pa.RecordBatch]], wanted: Wanted) -> pa.ListArray:
+def _lists(part: pa.Array, first: int, kept: list[tuple[Array, pa.RecordBatch]], how: Wanted) -> pa.ListArray:
     numbers = np.concatenate([np.zeros(0, np.int64), *(one for one, _ in kept)]) - first
     structs = [batch.to_struct_array() for _, batch in kept]
-    type_ = list_of(wanted.schema)
+    type_ = list_of(how.schema)
     values = pa.concat_arrays(structs) if structs else pa.array([], type_.value_type)
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(numbers, minlength=len(part)))])
     missing = part.is_null() if part.null_count else None

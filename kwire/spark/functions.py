@@ -15,7 +15,8 @@ struct, or an array of structs for records. Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -31,7 +32,17 @@ from kwire.spark.workers import plainly
 if TYPE_CHECKING:
     from pyspark.sql._typing import ColumnOrName
 
-__all__ = ["api_name", "decode_records", "decode_request", "decode_response", "sql_functions"]
+__all__ = [
+    "api_name",
+    "decode_records",
+    "decode_request",
+    "decode_response",
+    "request_partitions",
+    "request_records",
+    "response_partitions",
+    "response_records",
+    "sql_functions",
+]
 
 
 def decode_request(
@@ -108,6 +119,60 @@ def decode_records(
     return _udf(_record_sets, list_of_records())(_column(payload), hides, sql.lit(strict)).alias("decode_records")
 
 
+def request_records(
+    payload: ColumnOrName,
+    *,
+    sized: bool = False,
+    secrets: bool = False,
+    topic_ids: Mapping[str, str] | None = None,
+) -> Column:
+    """The records in a binary column of Produce requests, as an array to be exploded.
+
+    An element has the columns of the table ``records`` that a payload knows: ``topic``, ``topic_id``, ``partition``,
+    those of ``decode_records``, ``batch``, ``status``, ``error``. Other requests have none. A payload that cannot be
+    read is one element with its ``status`` and ``error``. ``topic_ids``: names of topics by their ids, for versions
+    that name none. For many records in a payload, ``records_of`` is faster: it makes no arrays.
+
+    >>> df.select("host", sql.inline(kwire.spark.request_records("payload")))  # doctest: +SKIP
+    """
+    return _rows("RECORDS", (payload,), sized, secrets, topic_ids).alias("request_records")
+
+
+def response_records(
+    payload: ColumnOrName,
+    api_key: ColumnOrName | int,
+    api_version: ColumnOrName | int,
+    *,
+    sized: bool = False,
+    secrets: bool = False,
+    topic_ids: Mapping[str, str] | None = None,
+) -> Column:
+    """The records in a binary column of Fetch and ShareFetch responses, as ``request_records`` has them."""
+    return _rows("RECORDS", (payload, api_key, api_version), sized, secrets, topic_ids).alias("response_records")
+
+
+def request_partitions(
+    payload: ColumnOrName, *, sized: bool = False, topic_ids: Mapping[str, str] | None = None
+) -> Column:
+    """What a binary column of requests says of partitions, as an array to be exploded.
+
+    An element has the columns of the table ``partitions`` that a payload knows, from ``path`` to ``error``.
+    """
+    return _rows("PARTITIONS", (payload,), sized, False, topic_ids).alias("request_partitions")
+
+
+def response_partitions(
+    payload: ColumnOrName,
+    api_key: ColumnOrName | int,
+    api_version: ColumnOrName | int,
+    *,
+    sized: bool = False,
+    topic_ids: Mapping[str, str] | None = None,
+) -> Column:
+    """What a binary column of responses says of partitions, as ``request_partitions`` has it."""
+    return _rows("PARTITIONS", (payload, api_key, api_version), sized, False, topic_ids).alias("response_partitions")
+
+
 def api_name(api_key: ColumnOrName) -> Column:
     """The name of an API by its key: ``Produce`` of 0. Null for a key that no API has."""
     return _udf(_names, pa.string())(_column(api_key).cast("int")).alias("api_name")
@@ -146,6 +211,32 @@ def _record_sets(columns: Iterator[tuple[pa.Array, pa.Array, pa.Array]]) -> Iter
 
 
 @plainly
+def _lists(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    from kwire.payloads import rows
+    from kwire.payloads.frames import binary
+
+    for payload, *of, table, sized, secrets, topic_ids in columns:
+        topics = json.loads(_value(topic_ids) or "{}")
+        wanted = rows.wanted(_value(table), bool(_value(sized)), bool(_value(secrets)), topic_ids=topics)
+        yield from rows.lists(binary(payload), wanted, *of)
+
+
+def _rows(
+    table: str,
+    given: tuple[ColumnOrName | int, ...],
+    sized: bool,
+    secrets: bool,
+    topic_ids: Mapping[str, str] | None,
+) -> Column:
+    from kwire.payloads import rows
+
+    payload, *of = map(_column, given)
+    flags = (sql.lit(one) for one in (table, sized, secrets, json.dumps(dict(topic_ids or {}))))
+    wanted = rows.wanted(table, sized, secrets, topic_ids=topic_ids)
+    return _udf(_lists, rows.list_of(wanted.schema))(payload, *(one.cast("int") for one in of), *flags)
+
+
+@plainly
 def _names(api_key: pa.Array) -> pa.Array:
     from kwire.payloads.singly import name_of
 
@@ -178,6 +269,32 @@ def _sql_responses(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array
 
 
 @plainly
+def _sql_lists(table: str, columns: Iterator[Any]) -> Iterator[pa.Array]:
+    from kwire.payloads import rows
+    from kwire.payloads.frames import binary
+
+    for given in columns:
+        payload, *of = given if isinstance(given, tuple) else (given,)
+        yield from rows.lists(binary(payload), rows.wanted(table), *of)
+
+
+def _sql_request_records(columns: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    return _sql_lists("RECORDS", columns)
+
+
+def _sql_response_records(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    return _sql_lists("RECORDS", columns)
+
+
+def _sql_request_partitions(columns: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    return _sql_lists("PARTITIONS", columns)
+
+
+def _sql_response_partitions(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    return _sql_lists("PARTITIONS", columns)
+
+
+@plainly
 def _sql_records(columns: Iterator[pa.Array]) -> Iterator[pa.Array]:
     from kwire.payloads import decode_records
 
@@ -189,13 +306,21 @@ def sql_functions() -> dict[str, Callable[..., Column]]:
     """The functions by the names that SQL has for them, with their arguments by position and no options.
 
     ``kwire_decode_request(payload)``, ``kwire_decode_request_header(payload)``, ``kwire_decode_records(records)``,
-    ``kwire_decode_response(payload, api_key, api_version)``, ``kwire_api_name(api_key)``. Secrets are left out.
+    ``kwire_decode_response(payload, api_key, api_version)``, ``kwire_request_records(payload)``,
+    ``kwire_response_records(payload, api_key, api_version)``, the two of ``partitions``, ``kwire_api_name(api_key)``.
+    Secrets are left out.
     """
+    from kwire.payloads import rows
+
     return {
         "kwire_decode_request": _udf(_sql_requests, REQUEST),
         "kwire_decode_request_header": _udf(_sql_headers, HEADER),
         "kwire_decode_response": _udf(_sql_responses, RESPONSE),
         "kwire_decode_records": _udf(_sql_records, list_of_records()),
+        "kwire_request_records": _udf(_sql_request_records, rows.list_of(rows.wanted("RECORDS").schema)),
+        "kwire_response_records": _udf(_sql_response_records, rows.list_of(rows.wanted("RECORDS").schema)),
+        "kwire_request_partitions": _udf(_sql_request_partitions, rows.list_of(rows.wanted("PARTITIONS").schema)),
+        "kwire_response_partitions": _udf(_sql_response_partitions, rows.list_of(rows.wanted("PARTITIONS").schema)),
         "kwire_api_name": _udf(_names, pa.string()),
     }
 
