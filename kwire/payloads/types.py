@@ -12,6 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from kwire.errors import KwireError
+from kwire.records.arrow_types import STATUS_FIELDS
 from kwire.schema import model
 
 __all__ = ["HEADER", "REQUEST", "RESPONSE", "chosen", "list_of_records", "record_type", "with_body"]
@@ -24,8 +25,7 @@ REQUEST: Final = pa.struct(
         pa.field("correlation_id", pa.int32()),
         pa.field("client_id", pa.string()),
         pa.field("body", pa.string()),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
+        *STATUS_FIELDS,
     ]
 )
 """What ``decode_requests`` makes of a payload. ``decode_responses`` makes the same without ``client_id``."""
@@ -61,7 +61,7 @@ def record_type() -> pa.DataType:
     from kwire.records import SCHEMA
 
     fields = [field.with_nullable(True) for field in SCHEMA]
-    return pa.struct([*fields, pa.field("status", pa.string(), nullable=False), pa.field("error", pa.string())])
+    return pa.struct([*fields, *STATUS_FIELDS])
 
 
 def list_of_records() -> pa.DataType:
