@@ -75,9 +75,7 @@ class Topics:
     ``known``: names by id, from elsewhere. Names that are learnt are added, unless ``learns`` is false.
     """
 
-    def __init__(
-        self, known: dict[bytes, str] | None = None, *, secrets: bool = False, learns: bool = True
-    ) -> None:
+    def __init__(self, known: dict[bytes, str] | None = None, *, secrets: bool = False, learns: bool = True) -> None:
         self._learns = learns
         self._known = {} if known is None else known
         self._names = Names()
