@@ -3,10 +3,10 @@
     python benchmarks/payloads.py [--count 400000] [--rounds 5] [--spark] [--only TEXT] [--tree FOLDER ...]
 
 Without ``--spark``: ``kwire.payloads`` beside the table of a capture that has the same frames, on one core, in
-microseconds of CPU for each payload. With it: the column functions of ``kwire.spark`` into Spark's ``noop`` sink, on two cores, in
-microseconds of the clock and of CPU. Beside them are a function that gives back its column (``identity``), and one
-that is written by hand on kafka-python's decoder of records. Each ``--tree`` is a folder with another kwire, which runs
-the same cases in processes of its own. Rounds are interleaved, figures are medians.
+microseconds of CPU for each payload. With it: the column functions of ``kwire.spark`` into Spark's ``noop`` sink, on
+two cores, in microseconds of the clock and of CPU. Beside them are a function that gives back its column
+(``identity``), and one that is written by hand on kafka-python's decoder of records. Each ``--tree`` is a folder with
+another kwire, which runs the same cases in processes of its own. Rounds are interleaved, figures are medians.
 """
 
 from __future__ import annotations

@@ -53,58 +53,54 @@ Column = Any
 """A ``pyarrow.Array`` or ``ChunkedArray``."""
 
 
-def decode_requests(
-    column: Column,
-    *,
-    sized: bool = False,
-    body: bool = True,
-    fields: Sequence[str] | None = None,
-    api: str | None = None,
-    payloads: bool | None = None,
-    secrets: bool = False,
-    limits: Limits = DEFAULT_LIMITS,
-) -> pa.ChunkedArray:
-    """Requests as ``struct<api_key int16, api_name string, api_version int16, correlation_id int32, client_id string,
-    body string, status string, error string>``.
+class BodyOptions(TypedDict, total=False):
+    """How requests and responses are decoded.
 
-    - ``body=False``: the struct has none, and ``status`` speaks of the header. This is many times as fast.
+    - ``sized``: payloads begin with the size of the frame.
     - ``fields``: those of the struct, in this order. Bodies are read if one of ``body``, ``status`` and ``error`` is
       there.
     - ``api``, such as ``"OffsetCommit"``: ``body`` is the struct ``kwire.capture.schema_of(api, "request")``. It is
-      null in requests of other APIs.
+      null in messages of other APIs.
     - ``payloads``: record sets in bodies. By default text has them in base64, and structs their size.
+    - ``secrets``: passwords, tokens and keys as they are. ``limits``: what decoding may use.
+    """
 
-    Raises ``KwireError`` for a column that is not of bytes, and for a field or API that there is not.
+    sized: bool
+    fields: Sequence[str] | None
+    api: str | None
+    payloads: bool | None
+    secrets: bool
+    limits: Limits
+
+
+def decode_requests(column: Column, *, body: bool = True, **options: Unpack[BodyOptions]) -> pa.ChunkedArray:
+    """Requests as ``struct<api_key int16, api_name string, api_version int16, correlation_id int32, client_id string,
+    body string, status string, error string>``.
+
+    ``body=False``: the struct has none, and ``status`` speaks of the header. This is many times as fast. ``options``
+    are those of ``BodyOptions``. Raises ``KwireError`` for a column that is not of bytes, and for a field or API that
+    there is not.
     """
     from kwire.payloads import messages
     from kwire.payloads.frames import chunks
 
-    how = _how(REQUEST if body else HEADER, "request", sized, fields, api, payloads, secrets, limits)
+    how = _how(REQUEST if body else HEADER, "request", options)
     return _chunked((made for one in chunks(column) for made in messages.requests(one, how)), how.type)
 
 
 def decode_responses(
-    column: Column,
-    api_keys: Column | int,
-    api_versions: Column | int,
-    *,
-    sized: bool = False,
-    fields: Sequence[str] | None = None,
-    api: str | None = None,
-    payloads: bool | None = None,
-    secrets: bool = False,
-    limits: Limits = DEFAULT_LIMITS,
+    column: Column, api_keys: Column | int, api_versions: Column | int, **options: Unpack[BodyOptions]
 ) -> pa.ChunkedArray:
     """Responses as the struct of ``decode_requests`` without ``client_id``.
 
     A response does not say what it answers. ``api_keys`` and ``api_versions`` of the requests are columns of integers,
     or numbers if all are the same. ``api_version`` is 0 if a broker answered ApiVersions in v0 because it does not know
-    the version asked for (KIP-511).
+    the version asked for (KIP-511). ``options`` and errors are those of ``decode_requests``.
     """
     from kwire.payloads import messages
     from kwire.payloads.frames import chunks
 
-    how = _how(RESPONSE, "response", sized, fields, api, payloads, secrets, limits)
+    how = _how(RESPONSE, "response", options)
     parts, first = [], 0
     for one in chunks(column):
         of = (_integers(each, first, len(one)) for each in (api_keys, api_versions))
@@ -197,9 +193,7 @@ def _rows(
     from kwire.payloads import rows
     from kwire.payloads.frames import chunks
 
-    for name in options:
-        if name not in RowOptions.__annotations__:
-            raise TypeError(f"unexpected keyword argument {name!r}: there are {', '.join(RowOptions.__annotations__)}")
+    _check(options, RowOptions)
     wanted = rows.wanted(
         table,
         options.get("sized", False),
@@ -216,19 +210,11 @@ def _rows(
     return _chunked(made, rows.list_of(wanted.schema))
 
 
-def _how(
-    type_: pa.StructType,
-    direction: str,
-    sized: bool,
-    fields: Sequence[str] | None,
-    api: str | None,
-    payloads: bool | None,
-    secrets: bool,
-    limits: Limits,
-) -> How:
+def _how(type_: pa.StructType, direction: str, options: BodyOptions) -> How:
     from kwire.payloads.messages import How
 
-    message = None
+    _check(options, BodyOptions)
+    message, api, payloads = None, options.get("api"), options.get("payloads")
     if api is not None:
         from kwire.tables.typed import message_of
 
@@ -240,9 +226,17 @@ def _how(
     has_body = "body" in [one.name for one in type_]
     if message is not None and has_body:
         type_ = with_body(type_, message, keeps)
-    type_ = chosen(type_, fields)
+    type_ = chosen(type_, options.get("fields"))
     reads = has_body and not {"body", "status", "error"}.isdisjoint(one.name for one in type_)
-    return How(type_, reads, limits, sized, secrets, keeps, message)
+    sized, secrets = options.get("sized", False), options.get("secrets", False)
+    return How(type_, reads, options.get("limits", DEFAULT_LIMITS), sized, secrets, keeps, message)
+
+
+def _check(options: Any, known: Any) -> None:
+    """Raises ``TypeError`` for an option that there is not, as Python does."""
+    for name in options:
+        if name not in known.__annotations__:
+            raise TypeError(f"unexpected keyword argument {name!r}: there are {', '.join(known.__annotations__)}")
 
 
 def _integers(values: Column | int, first: int, count: int) -> pa.Array:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 from pyspark.sql import Column
@@ -31,6 +31,8 @@ from kwire.spark.workers import plainly
 
 if TYPE_CHECKING:
     from pyspark.sql._typing import ColumnOrName
+
+    from kwire.payloads import BodyOptions
 
 __all__ = [
     "api_name",
@@ -191,7 +193,7 @@ def _headers(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
     from kwire.payloads import decode_requests
 
     for payload, sized, *_ in columns:
-        yield from decode_requests(payload, sized=_value(sized), body=False).chunks
+        yield from decode_requests(payload, sized=bool(_value(sized)), body=False).chunks
 
 
 @plainly
@@ -350,9 +352,9 @@ def _with_body(type_: pa.StructType, direction: str, api: str | None, payloads: 
 _FLAGS: Final = ("sized", "secrets", "payloads", "api")
 
 
-def _flags(*columns: pa.Array) -> dict[str, Any]:
+def _flags(*columns: pa.Array) -> BodyOptions:
     """Arguments that are the same for all rows, and come as columns."""
-    return {name: _value(column) for name, column in zip(_FLAGS, columns, strict=True)}
+    return cast("BodyOptions", {name: _value(column) for name, column in zip(_FLAGS, columns, strict=True)})
 
 
 def _value(flag: pa.Array) -> Any:

@@ -6,10 +6,8 @@ import json
 import struct
 import zlib
 from pathlib import Path
-from random import Random
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from canaries import CASES, IN_RECORDS, canary, capture_of, found, metadata_records
 from pyspark.errors import PySparkException
@@ -21,7 +19,6 @@ import kwire.messages
 import kwire.spark
 from kwire.protocol.describe import to_json
 from kwire.records import Record, encode
-from kwire.spark import functions
 
 METADATA = kwire.encode_request(
     kwire.messages.MetadataRequest(topics=[kwire.messages.MetadataRequest.MetadataRequestTopic(name="orders")]),
