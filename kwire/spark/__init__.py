@@ -12,7 +12,7 @@ This is the only package that imports pyspark. Its modules:
 
 - ``source``, ``options``, ``reader``: the data source; ``streaming``, ``discovery``, ``checkpoint``: streams;
 - ``files``, ``stores``, ``prefetch``: what a path stands for; ``sensors``, ``across``: many captures as one;
-- ``functions``, ``events``: column functions; ``chunks``: streams without packets;
+- ``functions``, ``events``: column functions; ``payloads``, ``chunks``: tables of frames and of streams;
 - ``answers``: audit, findings, lineage; ``sessions``: those of Fetch; ``exports``: files of tables;
 - ``workers``: their Python; ``daemon``: what forks them.
 """
@@ -46,8 +46,19 @@ if TYPE_CHECKING:
         telemetry_violations,
     )
     from kwire.spark.exports import export
-    from kwire.spark.functions import api_name, decode_records, decode_request, decode_response, sql_functions
+    from kwire.spark.functions import (
+        api_name,
+        decode_records,
+        decode_request,
+        decode_response,
+        request_partitions,
+        request_records,
+        response_partitions,
+        response_records,
+        sql_functions,
+    )
     from kwire.spark.options import schema_of, table_schema
+    from kwire.spark.payloads import exchanges, partitions_of, records_of
     from kwire.spark.sessions import fetch_sessions, share_sessions
     from kwire.spark.source import KwireDataSource
 
@@ -61,6 +72,7 @@ __all__ = [
     "decode_records",
     "decode_request",
     "decode_response",
+    "exchanges",
     "export",
     "fetch_sessions",
     "findings",
@@ -69,8 +81,14 @@ __all__ = [
     "hono_producers",
     "hono_violations",
     "lineage",
+    "partitions_of",
     "read",
+    "records_of",
     "register",
+    "request_partitions",
+    "request_records",
+    "response_partitions",
+    "response_records",
     "schema_of",
     "share_sessions",
     "sql_functions",
@@ -88,6 +106,7 @@ _LAZY = {
     "decode_records": "kwire.spark.functions",
     "decode_request": "kwire.spark.functions",
     "decode_response": "kwire.spark.functions",
+    "exchanges": "kwire.spark.payloads",
     "export": "kwire.spark.exports",
     "api_name": "kwire.spark.functions",
     "fetch_sessions": "kwire.spark.sessions",
@@ -98,7 +117,13 @@ _LAZY = {
     "hono_producers": "kwire.spark.events",
     "hono_violations": "kwire.spark.events",
     "lineage": "kwire.spark.answers",
+    "partitions_of": "kwire.spark.payloads",
     "read": "kwire.spark.across",
+    "records_of": "kwire.spark.payloads",
+    "request_partitions": "kwire.spark.functions",
+    "request_records": "kwire.spark.functions",
+    "response_partitions": "kwire.spark.functions",
+    "response_records": "kwire.spark.functions",
     "schema_of": "kwire.spark.options",
     "sql_functions": "kwire.spark.functions",
     "table_schema": "kwire.spark.options",
@@ -127,8 +152,9 @@ def register(spark: SparkSession) -> None:
     """Makes ``format("kwire")`` and the functions of SQL known to ``spark``, and its workers run the driver's Python.
 
     Harmless to repeat. The functions are ``kwire_decode_request(payload)``, ``kwire_decode_request_header(payload)``,
-    ``kwire_decode_response(payload, api_key, api_version)``, ``kwire_decode_records(records)`` and
-    ``kwire_api_name(api_key)``.
+    ``kwire_decode_response(payload, api_key, api_version)``, ``kwire_decode_records(records)``,
+    ``kwire_api_name(api_key)``, and of what is in payloads ``kwire_request_records(payload)``,
+    ``kwire_response_records(payload, api_key, api_version)`` and the same two of ``partitions``.
     """
     from kwire.spark.functions import sql_functions
     from kwire.spark.source import KwireDataSource

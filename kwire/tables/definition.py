@@ -32,7 +32,8 @@ class Run:
 
     ``name``: for the column ``capture``. ``memory``: what tables remember from one capture to the next of a command or
     job, each under its own name. ``options``: those of ``kwire.capture.read``, with defaults for what was not given.
-    ``only``: which rows are wanted. ``topics``: names of topics by their ids, as far as they are known. ``goes_on``: it
+    ``only``: which rows are wanted. ``topics``: names of topics by their ids, as far as they are known. ``learns``:
+    frames add to them. ``goes_on``: it
     is a part of a whole, and its connections are those of the parts before it. ``later``: a part after it is read with
     the same ``memory``. ``answers``: what parts after it answer to Produce requests of this one, where that is known
     (``committed.ANSWERS``).
@@ -43,6 +44,7 @@ class Run:
     options: CaptureOptions = field(default_factory=lambda: settled({}))
     only: Filter | None = None
     topics: dict[bytes, str] = field(default_factory=dict)
+    learns: bool = True
     goes_on: bool = False
     later: bool = False
     answers: pa.Table | None = None

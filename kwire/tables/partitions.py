@@ -369,7 +369,7 @@ class _Maker(Maker):
         self.wanted = frozenset(schema_.names)
         self._programs = Programs(self._program, REGISTERS)
         self._secrets = run.options["secrets"]
-        self.topics = Topics(run.topics, secrets=self._secrets)
+        self.topics = Topics(run.topics, secrets=self._secrets, learns=run.learns)
         self.arrays: list[_Found] = []
         """By the number that stands in R_ARRAY."""
         self._registers: list[frozenset[int]] = []

@@ -210,7 +210,7 @@ class Records(Maker):
         self._later = run.later
         self._isolation = Isolation() if run.options["read_committed"] else None
         self._sets = Programs(partial(_set_program, self._isolation is not None, run.options["secrets"]), SET_REGISTERS)
-        self._topics = Topics(run.topics, secrets=run.options["secrets"])
+        self._topics = Topics(run.topics, secrets=run.options["secrets"], learns=run.learns)
         self._only = run.only
 
     sees_all = True

@@ -72,10 +72,11 @@ class Names:
 class Topics:
     """The topics of a capture: names and ids that occur, and from which frame on an id has which name.
 
-    ``known``: names by id, from elsewhere. Names that are learnt are added.
+    ``known``: names by id, from elsewhere. Names that are learnt are added, unless ``learns`` is false.
     """
 
-    def __init__(self, known: dict[bytes, str] | None = None, *, secrets: bool = False) -> None:
+    def __init__(self, known: dict[bytes, str] | None = None, *, secrets: bool = False, learns: bool = True) -> None:
+        self._learns = learns
         self._known = {} if known is None else known
         self._names = Names()
         self._ids = NameTable()
@@ -129,7 +130,7 @@ class Topics:
         self._name_of.update((id_, name) for _, id_, name in self._learnt)
         self._learnt = []
         api = frames["api"]
-        if api.max(initial=0) <= ApiKey.FETCH:
+        if not self._learns or api.max(initial=0) <= ApiKey.FETCH:
             return []
         rows = np.flatnonzero((frames["status"] == Status.OK) & _names_topics(api, frames["response"]))
         of_job, pairs, _ = self._pairs.run(frames, rows)

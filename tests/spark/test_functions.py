@@ -6,10 +6,8 @@ import json
 import struct
 import zlib
 from pathlib import Path
-from random import Random
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from canaries import CASES, IN_RECORDS, canary, capture_of, found, metadata_records
 from pyspark.errors import PySparkException
@@ -21,7 +19,6 @@ import kwire.messages
 import kwire.spark
 from kwire.protocol.describe import to_json
 from kwire.records import Record, encode
-from kwire.spark import functions
 
 METADATA = kwire.encode_request(
     kwire.messages.MetadataRequest(topics=[kwire.messages.MetadataRequest.MetadataRequestTopic(name="orders")]),
@@ -111,39 +108,6 @@ def test_headers_alone_are_those_of_whole_requests(spark: SparkSession) -> None:
     )
     assert [row.status for row in made] == ["ok", "malformed", "malformed"]
     assert made[0].client_id == "billing"
-
-
-@pytest.mark.parametrize("sized", [False, True])
-def test_headers_by_columns_are_those_read_one_by_one(sized: bool) -> None:
-    random = Random(7)
-    frames = [
-        kwire.encode_request(made(), api_version=version, correlation_id=number << 24, client_id=client_id)
-        for number, (made, version) in enumerate(
-            (made, version)
-            for made in (kwire.messages.MetadataRequest, kwire.messages.HeartbeatRequest)
-            for version in made.SCHEMA.versions
-        )
-        for client_id in (None, "", "billing", "\N{SNOWMAN}" * 40)
-    ]
-    # Versions 0 of ControlledShutdown have no client id.
-    frames.append(kwire.encode_request(kwire.messages.ControlledShutdownRequest(), api_version=0, correlation_id=1))
-    payloads: list[bytes | None] = [None]
-    for frame in frames:
-        payloads += [frame, frame[: random.randrange(len(frame))]]
-        for _ in range(6):
-            bent = bytearray(frame)
-            bent[random.randrange(min(len(bent), 24))] = random.choice([0, 1, 2, 0x7F, 0x80, 0xFF])
-            payloads.append(bytes(bent))
-    if sized:
-        payloads = [None if one is None else struct.pack(">i", len(one)) + one for one in payloads]
-    flag = pa.array([sized] * len(payloads))
-    array = pa.concat_arrays([pa.array([b"before"]), pa.array(payloads, pa.binary()), pa.array([b"behind"])]).slice(
-        1, len(payloads)
-    )
-    made = functions._headers(array, flag)
-    one_by_one = [None if one is None else functions._header(one) for one in functions._payloads(array, flag)]
-    assert made.to_pylist() == pa.array(one_by_one, functions.HEADER).to_pylist()
-    assert {"ok", "malformed", "unsupported"} <= set(made.field("status").to_pylist())
 
 
 def test_functions_have_names_in_sql(spark: SparkSession) -> None:

@@ -1,0 +1,167 @@
+"""Tables of whole frames: the rows that are in them, and requests with their responses.
+
+``records_of`` and ``partitions_of`` take each payload by itself. ``exchanges`` puts the payloads of a connection in
+order of time and pairs them, with one shuffle. Rules kept here:
+
+- Columns of the DataFrame stay beside what is made of a payload. A name that both have is refused.
+- What a payload becomes is written batch by batch: it may be more than one Arrow array can hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kwire.errors import KwireError
+from kwire.spark.arrow import mapped
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql._typing import ColumnOrName
+
+    from kwire.payloads.rows import Wanted
+
+__all__ = ["exchanges", "partitions_of", "records_of"]
+
+_PAYLOAD, _KEY, _VERSION = "_kwire_payload", "_kwire_api_key", "_kwire_api_version"
+
+
+def records_of(
+    df: DataFrame,
+    payload: ColumnOrName = "payload",
+    *,
+    api_key: ColumnOrName | int | None = None,
+    api_version: ColumnOrName | int | None = None,
+    keep: Sequence[str] | None = None,
+    sized: bool = False,
+    secrets: bool = False,
+    topic_ids: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """A row for each record in the Produce requests of a binary column.
+
+    With ``api_key`` and ``api_version`` the payloads are responses to such requests: Fetch and ShareFetch have records.
+
+    Columns: those of ``df`` that are to be kept (``keep``; all but the payload, if it is a column), then those of
+    ``request_records``. A payload without records has no row. One that cannot be read has a row that says so.
+    """
+    from kwire.payloads import rows
+
+    return _of(df, payload, api_key, api_version, keep, rows.wanted("RECORDS", sized, secrets, topic_ids=topic_ids))
+
+
+def partitions_of(
+    df: DataFrame,
+    payload: ColumnOrName = "payload",
+    *,
+    api_key: ColumnOrName | int | None = None,
+    api_version: ColumnOrName | int | None = None,
+    keep: Sequence[str] | None = None,
+    sized: bool = False,
+    topic_ids: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """A row for each topic and partition that the requests (or responses) of a binary column speak of.
+
+    Arguments and columns are as of ``records_of``; what is made of a payload is that of ``request_partitions``.
+    """
+    from kwire.payloads import rows
+
+    return _of(df, payload, api_key, api_version, keep, rows.wanted("PARTITIONS", sized, False, topic_ids=topic_ids))
+
+
+def _of(
+    df: DataFrame,
+    payload: ColumnOrName,
+    api_key: ColumnOrName | int | None,
+    api_version: ColumnOrName | int | None,
+    keep: Sequence[str] | None,
+    wanted: Wanted,
+) -> DataFrame:
+    from pyspark.sql import functions as sql
+    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import StructType
+
+    from kwire.spark.functions import _column
+
+    if (api_key is None) != (api_version is None):
+        raise KwireError("api_key and api_version go together: they say which request a response answers")
+    kept = [name for name in df.columns if name != payload] if keep is None else list(keep)
+    made = from_arrow_schema(wanted.schema)
+    both = [name for name in kept if name in made.names]
+    if both:
+        raise KwireError(f"the column {both[0]!r} would be there twice: leave it out of keep, or rename it")
+    given = {_PAYLOAD: payload, _KEY: api_key, _VERSION: api_version}
+    columns = [sql.col(f"`{name}`") for name in kept]
+    columns += [_column(one).alias(name) for name, one in given.items() if one is not None]
+    chosen = df.select(*columns)
+    schema = StructType([*(chosen.schema[name] for name in kept), *made.fields])
+    return mapped(chosen, _Rows(tuple(kept), wanted, schema).of, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What a task makes. It is sent to the workers."""
+
+    kept: tuple[str, ...]
+    wanted: Wanted
+    schema: Any
+
+    def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of some batches of payloads."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        from kwire.payloads.frames import binary
+        from kwire.payloads.rows import rows
+
+        schema = to_arrow_schema(self.schema, timezone="UTC")
+        for batch in batches:
+            of = [batch.column(name) for name in (_KEY, _VERSION) if name in batch.schema.names]
+            for numbers, found in rows(binary(batch.column(_PAYLOAD)), self.wanted, *of):
+                index = pa.array(numbers)
+                kept = [batch.column(name).take(index) for name in self.kept]
+                yield pa.RecordBatch.from_arrays([*kept, *found.columns], schema=schema)
+
+
+def exchanges(
+    df: DataFrame,
+    *,
+    payload: ColumnOrName = "payload",
+    direction: ColumnOrName = "direction",
+    connection: ColumnOrName | Sequence[ColumnOrName] = "connection",
+    time: ColumnOrName = "time",
+    time_unit: str | None = None,
+    sized: bool = False,
+    table: str = "messages",
+    **options: Any,
+) -> DataFrame:
+    """Requests and responses in a table that has both, each row one whole frame: the rows of ``table``.
+
+    ``messages`` has a row for each frame. A response has the API and version of its request, its client_id, and
+    ``latency_ms``, from the request to it. Frames of a connection are paired by correlation id in the order of
+    ``time``. The other arguments and the columns are those of ``decode_frames``, which takes pieces of frames as well.
+    ``sized``: payloads begin with a size.
+
+    There is one shuffle, by connection. A stream is not sorted by Spark: call this in its ``foreachBatch``, where the
+    frames of a batch are paired.
+    """
+    from pyspark.sql import functions as sql
+
+    from kwire.spark.chunks import decode_frames
+    from kwire.spark.functions import _column
+
+    data = _column(payload).cast("binary")
+    if not sized:
+        size = sql.unhex(sql.lpad(sql.hex(sql.length(data)), 8, "0"))
+        data = sql.concat(size, data)
+    return decode_frames(
+        df,
+        payload=data,
+        direction=direction,
+        connection=connection,
+        time=time,
+        time_unit=time_unit,
+        table=table,
+        **options,
+    )

@@ -1,0 +1,118 @@
+"""Payloads in Spark: what is in them as arrays and as tables, and requests with their responses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as sql
+
+import kwire.messages
+import kwire.spark
+from kwire.errors import KwireError
+from kwire.records import Record, encode
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BATCH = encode([Record(b"k", b"v" * number, offset=number) for number in range(5)])
+
+
+def produce(*sets: bytes, correlation_id: int = 1) -> bytes:
+    kind = kwire.messages.ProduceRequest
+    partitions = [kind.PartitionProduceData(index=number, records=one) for number, one in enumerate(sets)]
+    topic = kind.TopicProduceData(name="orders", partition_data=partitions)
+    body = kind(acks=1, timeout_ms=1, topic_data=[topic])
+    return kwire.encode_request(body, api_version=9, correlation_id=correlation_id, client_id="billing")
+
+
+def answer(body: Any, api_version: int, correlation_id: int) -> bytes:
+    return kwire.encode_response(body, api_version=api_version, correlation_id=correlation_id)
+
+
+FETCHED = answer(
+    kwire.messages.FetchResponse(
+        responses=[
+            kwire.messages.FetchResponse.FetchableTopicResponse(
+                topic="orders",
+                partitions=[kwire.messages.FetchResponse.PartitionData(partition_index=3, records=BATCH)],
+            )
+        ]
+    ),
+    11,
+    1,
+)
+
+
+@pytest.fixture
+def frames(spark: SparkSession) -> DataFrame:
+    rows = [("a", produce(BATCH, BATCH)), ("b", None), ("c", b"no"), ("d", produce(BATCH))]
+    return spark.createDataFrame(
+        [(host, data and bytearray(data)) for host, data in rows], "host string, payload binary"
+    )
+
+
+def test_records_in_requests_as_arrays_and_as_a_table(frames: DataFrame) -> None:
+    arrays = frames.select("host", sql.inline(kwire.spark.request_records("payload")))
+    table = kwire.spark.records_of(frames)
+    assert table.columns == arrays.columns
+    assert sorted(table.collect(), key=str) == sorted(arrays.collect(), key=str)
+    counts = {(row.host, row.status): row["count"] for row in table.groupBy("host", "status").count().collect()}
+    assert counts == {("a", "ok"): 10, ("c", "malformed"): 1, ("d", "ok"): 5}
+    assert table.where("topic = 'orders' AND partition = 1").count() == 5
+
+
+def test_records_and_partitions_of_responses(spark: SparkSession) -> None:
+    frames = spark.createDataFrame([(1, 11, bytearray(FETCHED))], "api_key int, api_version int, payload binary")
+    table = kwire.spark.records_of(frames, api_key="api_key", api_version="api_version", keep=["api_key"])
+    assert table.columns[:4] == ["api_key", "topic", "topic_id", "partition"]
+    assert [(row.partition, row.offset) for row in table.collect()] == [(3, offset) for offset in range(5)]
+    (row,) = kwire.spark.partitions_of(frames, api_key=1, api_version=11).collect()
+    assert (row.topic, row.partition, row.records) == ("orders", 3, 5)
+    frames.createOrReplaceTempView("fetched")
+    kwire.spark.register(spark)
+    found = spark.sql(
+        "SELECT size(kwire_response_records(payload, api_key, api_version)) AS records, "
+        "size(kwire_response_partitions(payload, api_key, api_version)) AS partitions, "
+        "size(kwire_request_records(payload)) AS none, size(kwire_request_partitions(NULL)) AS nothing FROM fetched"
+    ).first()
+    assert found is not None
+    assert found.asDict() == {"records": 5, "partitions": 1, "none": 1, "nothing": None}
+
+
+def test_what_does_not_go_together_is_said(frames: DataFrame) -> None:
+    with pytest.raises(KwireError, match="go together"):
+        kwire.spark.records_of(frames, api_key=1)
+    with pytest.raises(KwireError, match="'topic' would be there twice"):
+        kwire.spark.records_of(frames.withColumn("topic", sql.lit("x")))
+
+
+def test_exchanges_are_paired_within_a_connection(spark: SparkSession) -> None:
+    written = answer(kwire.messages.ProduceResponse(), 9, 7)
+    rows = [
+        ("x", "request", 1.0, produce(BATCH, correlation_id=7)),
+        ("y", "request", 1.1, produce(BATCH, correlation_id=7)),
+        ("y", "response", 1.25, written),
+        ("x", "response", 1.5, written),
+    ]
+    frames = spark.createDataFrame(
+        [(one, side, time, bytearray(data)) for one, side, time, data in rows],
+        "connection string, direction string, time double, payload binary",
+    )
+    paired = kwire.spark.exchanges(frames, time_unit="s").where("direction = 'response'")
+    found = {row.connection: row for row in paired.collect()}
+    assert {one: round(row.latency_ms, 3) for one, row in found.items()} == {"x": 500.0, "y": 150.0}
+    assert {(row.api_name, row.api_version, row.client_id, row.status) for row in found.values()} == {
+        ("Produce", 9, "billing", "ok")
+    }
+    calls = kwire.spark.exchanges(frames, time_unit="s", table="calls").collect()
+    assert sorted((row.connection, row.direction) for row in calls) == [
+        (one, side) for one in "xy" for side in ("request", "response")
+    ]
+    sized = frames.withColumn(
+        "payload", sql.concat(sql.unhex(sql.lpad(sql.hex(sql.length("payload")), 8, "0")), "payload")
+    )
+    again = kwire.spark.exchanges(sized, time_unit="s", sized=True)
+    assert sorted(again.select("connection", "status").collect()) == sorted(
+        kwire.spark.exchanges(frames, time_unit="s").select("connection", "status").collect()
+    )

@@ -1,0 +1,26 @@
+"""Every block of docs/payloads.md runs, and what is printed is what stands there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+PAGE = Path(__file__).parents[2] / "docs/payloads.md"
+
+
+def test_blocks_run_and_print_what_they_say(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    text = PAGE.read_text("utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 7
+    names: dict[str, object] = {}
+    for number, block in enumerate(blocks):
+        exec(compile(block, f"docs/payloads.md, block {number}", "exec"), names)
+        shown = capsys.readouterr().out
+        if number == 0:
+            (expected,) = re.findall(r"^```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+            assert shown == expected
+        else:
+            assert "|malformed|" not in shown.replace(" ", "") or number == 6
