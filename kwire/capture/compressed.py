@@ -113,8 +113,8 @@ class Decompressed(Around):
             piece = _READ if self._is_exact else min(_MOST_PIECE, _LEAST_PIECE + self._given // 16)
             try:
                 got = int(self._source.readinto(view[filled : filled + piece]))
-            except Exception as error:
-                self._error = error
+            except Exception as problem:
+                self._error = problem
                 break
             if not got:
                 break

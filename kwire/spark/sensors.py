@@ -161,7 +161,7 @@ def sensor_of(name: str, sensor: Sensor, option: str = "sensor") -> str:
     return of
 
 
-Decode = Callable[[Any, Any, Callable[[Any], None]], Iterator[pa.RecordBatch]]
+Decode = Callable[[Any, Any, Callable[[Any], None] | None], Iterator[pa.RecordBatch]]
 
 
 def one_by_one(captures: SensorFiles, decode: Decode) -> Iterator[pa.RecordBatch]:

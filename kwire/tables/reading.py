@@ -13,7 +13,7 @@ from kwire.errors import CaptureError
 from kwire.naming import no_such
 from kwire.options import CaptureOptions, FilterOptions, StreamedOptions, check_tables, chosen, settled
 from kwire.tables import CAPTURE, EVENTS, names, table
-from kwire.tables.definition import CaptureTable, Maker, Run
+from kwire.tables.definition import DIRECTIONS, CaptureTable, Maker, Run
 from kwire.tables.filters import Filter
 from kwire.tls import KeyLog
 from kwire.wire import parse_uuid, printable
@@ -48,7 +48,6 @@ def chosen_table(name: str, api: str | None, direction: str | None, *, payloads:
     if api is None:
         raise ValueError("direction goes with api: it says of which of its messages a body is")
     from kwire.tables.messages import typed
-    from kwire.tables.typed import DIRECTIONS
 
     return typed(api, direction or DIRECTIONS[0], payloads=payloads)
 
