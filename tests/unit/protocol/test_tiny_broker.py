@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "examples"))
 import tiny_broker
 
 from kwire import messages, records
-from kwire.protocol.connection import Answer, Connection
+from kwire.protocol.connection import Connection, ResponseReceived
 
 
 async def talk(requests: list[object]) -> tuple[list[Any], list[Any]]:
@@ -29,7 +29,7 @@ async def talk(requests: list[object]) -> tuple[list[Any], list[Any]]:
             events: list[Any] = []
             while not events:
                 events = list(connection.receive(await reader.read(65536)))
-            answers += [one.body for one in events if isinstance(one, Answer)]
+            answers += [one.body for one in events if isinstance(one, ResponseReceived)]
             if getattr(answers[-1], "error_code", 0) != 35:
                 break
     writer.close()
