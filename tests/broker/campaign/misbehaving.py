@@ -7,7 +7,6 @@ import contextlib
 import os
 import signal
 import socket
-import subprocess
 import threading
 import time
 from typing import Any
@@ -622,9 +621,12 @@ def broker_that_never_answers_again(x: World) -> None:
     kcat.terminate()
 
 
-@scenario("offline-partitions", "unreachable-brokers", clients="Java, kafka-python, kcat", alone=True)
+@scenario(
+    "offline-partitions", "unreachable-brokers", clients="Java, kafka-python", true=("retried-batches",), alone=True
+)
 def broker_that_is_gone(x: World) -> None:
-    """A broker is killed and does not come back for 80 s. Topics have one replica, and kcat knows this broker only."""
+    """A broker is killed and does not come back for 85 s. Topics have one replica, and a consumer knows this broker
+    only."""
     topic = x.topic(3, replicas=1)
     node = x.leader(topic)
     x.java("produce", topic, 95, 50, 100, client_id=x.id("java-p"))
@@ -634,13 +636,12 @@ def broker_that_is_gone(x: World) -> None:
         assert node.process is not None
         node.process.kill()
         node.process.wait(10)
-        only = ["kcat", "-b", x.cluster.address(x.lane, node), "-C", "-t", topic]
-        with subprocess.Popen(only, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as kcat:
-            time.sleep(80)
-            x.cluster.start_node(node)
-            kcat.terminate()
+        only = x.cluster.address(x.lane, node)
+        x.java("consume", topic, 45, 0, client_id=x.id("java-c"), group_id=x.name, bootstrap_servers=only)
+        time.sleep(85)
+        x.cluster.start_node(node)
 
-    x.at_once(kill, lambda: x.feed(topic, 100, 10))
+    x.at_once(kill, lambda: x.feed(topic, 105, 10))
 
 
 @scenario("late-acks", clients="Java, kafka-python", true=("stalled-brokers",), alone=True)
