@@ -206,7 +206,8 @@ class TableWriter:
             self._wide = widths(self._columns, cells, self._total)
             fits = sum(self._wide) + 2 * (len(self._wide) - 1) <= self._total
             self._paragraphs = not fits and any(column.wrap for column in self._columns)
-            if not fits and not self._paragraphs:
+            # In a pipe a row is a line.
+            if not fits and not self._paragraphs and self._file.isatty():
                 self._lines = _shared_out(self._columns, cells, self._total)
                 for which, indent in self._lines:
                     own = widths([self._columns[k] for k in which], [cells[k] for k in which], self._total - indent)

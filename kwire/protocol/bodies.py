@@ -231,7 +231,7 @@ class _Assembler:
             self._array(field, type_, inside)
         elif type_.name in model.FIXED_SIZES:
             self._fixed(field.name, type_)
-        elif isinstance(inside, str):
+        elif isinstance(inside, str) and (self._shown.secrets or not field.secret):
             self._embedded(field, type_, inside)
         else:
             self._text(field, type_, named)
@@ -276,6 +276,9 @@ class _Assembler:
     def _text(self, field: model.FieldLayout, type_: model.PrimitiveLayout, protocol: str) -> None:
         about = {"width": _prefix(type_), "nullable": int(field.nullable)}
         secret = "" if self._shown.secrets else field.secret
+        if secret and protocol and field.name == protocol:
+            # It says what other fields are, and only objects have it then.
+            raise _UnfitError
         if type_.name == "records" and self._shown.typed and not self._shown.payloads:
             self.add(Write.SIZE, **about)
         elif secret in ("always", "frame"):

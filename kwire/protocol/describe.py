@@ -108,7 +108,7 @@ def described(message: WireMessage, version: int, shown: Shown) -> dict[str, Any
     if not shown.typed:
         place = EMBEDDED.get(message.SCHEMA.name)
         if place is not None:
-            _expand(values, place, None)
+            _expand(type(message), values, place, shown)
         if message.SCHEMA.name == rules.ENVELOPE:
             _open_envelope(values, shown)
     show(type(message), values, shown, errors=_has_error_code(model.ByIdentity(message.SCHEMA)))
@@ -229,15 +229,24 @@ def _settle(values: dict[str, Any]) -> None:
                 _settle(one)
 
 
-def _expand(values: dict[str, Any], place: Place, protocol_type: str | None, assignor: str | None = None) -> None:
+def _expand(
+    kind: type[WireStruct],
+    values: dict[str, Any],
+    place: Place,
+    shown: Shown,
+    protocol_type: str | None = None,
+    assignor: str | None = None,
+) -> None:
+    # What is secret stays bytes, in whose place a size will stand.
+    hidden = () if shown.secrets else [name for name, secret, _ in kind.SECRET_FIELDS if secret]
     protocol_type = values.get("protocol_type", protocol_type)
     assignor = next((values[one] for one in _ASSIGNORS if one in values), assignor)
     for name, inside in place.items():
         value = values.get(name)
         if isinstance(value, list):
             for one in value:
-                _expand(one, inside, protocol_type, assignor)
-        elif isinstance(value, bytes) and value:
+                _expand(kind.STRUCTS[name], one, inside, shown, protocol_type, assignor)
+        elif isinstance(value, bytes) and value and name not in hidden:
             values[name] = member_data(inside, value, protocol_type, assignor)
 
 

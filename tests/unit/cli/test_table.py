@@ -203,6 +203,11 @@ def test_a_row_that_is_wider_than_the_terminal_takes_several_lines(monkeypatch: 
         "  b       120",
     ]
     assert max(map(len, narrow)) == 14
+    piped = io.StringIO()
+    writer = TableWriter(piped, OF_SEVERAL)
+    writer.write([{"time": "t" * 170, "name": "n", "size": 1}])
+    writer.flush()
+    assert len(piped.getvalue().splitlines()) == 3
 
 
 @pytest.mark.parametrize("wide", [40, 80])

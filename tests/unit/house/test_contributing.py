@@ -168,6 +168,22 @@ def test_a_tunnel(tmp_path: Path) -> None:
     assert "`lisp:`" in (tmp_path / "docs" / "tables.md").read_text()
 
 
+def test_a_finding_rule(tmp_path: Path) -> None:
+    assert carried_out("A finding rule", tmp_path) == ["kwire/report/findings/clients.py"]
+    for limit, count in (("5", 1), ("600", 0)):
+        said = python(
+            tmp_path, "-m", "kwire.cli", "findings", str(CLIENTS), "--rule", "heartbeat-storm", "--format", "jsonl",
+            "--set", f"heartbeats={limit}",
+        )  # fmt: skip
+        assert [json.loads(line)["rule"] for line in said.splitlines()] == ["heartbeat-storm"] * count
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    python(tmp_path, "docs/fill.py")
+    line = (
+        "| `heartbeat-storm` | medium | a client that sends heartbeats all the time | `heartbeats` (600 in a minute) |"
+    )
+    assert line in (tmp_path / "docs" / "answers.md").read_text()
+
+
 def test_a_command(tmp_path: Path) -> None:
     assert carried_out("A command", tmp_path) == ["kwire/cli/count.py", "kwire/cli/__init__.py"]
     assert int(python(tmp_path, "-m", "kwire.cli", "count", str(GOLDEN))) > 0

@@ -32,6 +32,7 @@ EVERY = [*tables.names(tables.CAPTURE), *tables.names(tables.EVENTS)]
 PROGRAM = """
 import json, sys
 from kwire import capture, schema
+from kwire.kernels.engine import MACHINE, using
 
 folder, tables, *captures = sys.argv[1:]
 schema.load_folder(folder)
@@ -39,6 +40,11 @@ for secrets in (False, True):
     print(json.dumps({
         f"{file} {table}": [row for batch in capture.read(file, table, secrets=secrets) for row in batch.to_pylist()]
         for file in captures for table in tables.split(",")
+    }, default=repr))
+with using(MACHINE):
+    print(json.dumps({
+        f"{file} messages": [row for batch in capture.read(file, "messages") for row in batch.to_pylist()]
+        for file in captures
     }, default=repr))
 """
 
@@ -83,7 +89,7 @@ def told(file: Path) -> tuple[set[str], set[str]]:
 
 @pytest.fixture(scope="module")
 def read(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, list[dict[str, Any]]]]:
-    """All tables, where each text of a body is secret: without secrets, and with them."""
+    """All tables, where each text of a body is secret: without secrets, with them; messages by machine code."""
     folder = tmp_path_factory.mktemp("schemas")
     every = [one for key in schema.api_keys() for one in (schema.request(key), schema.response(key)) if one is not None]
     text = "\n".join(message_to_text(secret(one)) for one in every)
@@ -102,7 +108,8 @@ LEAST = 5
 @pytest.mark.parametrize("file", CAPTURES, ids=lambda file: file.stem)
 def test_no_table_shows_a_field_that_is_secret(read: list[dict[str, list[dict[str, Any]]]], file: Path) -> None:
     said, known = told(file)
-    without, shown = ({table: every[f"{file} {table}"] for table in EVERY} for every in read)
+    without, shown = ({table: every[f"{file} {table}"] for table in EVERY} for every in read[:2])
+    assert read[2][f"{file} messages"] == without["messages"]
     known |= {row[f"{end}_host"] for row in without["frames"] for end in ("client", "broker")}
     wanted = {one for one in said if len(one) >= LEAST and not any(one in other for other in known)}
     assert wanted
