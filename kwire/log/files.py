@@ -88,7 +88,9 @@ def find(path: str | Path) -> list[Segment]:
         with open_file(path, named=True) as file:
             head = file.read(_HEAD) if is_regular(path) else None
         if head is not None and not is_segment(head, path.name):
-            raise CaptureError(what_else(path.name) or "no log segment: no batch begins there", file=str(path))
+            compressed = "compressed: `kwire decode` reads it as it is" if _COMPRESSED.search(path.name) else None
+            said = what_else(path.name) or compressed or "no log segment: no batch begins there"
+            raise CaptureError(said, file=str(path))
         return [_segment(path)]
     found = [_segment(one) for one in path.iterdir() if has_segment_name(one.name)]
     if not found:
