@@ -371,7 +371,7 @@ READERS: Final[dict[str, Reader]] = {
     "packets": Reader(_packets, "capture", 20, captured=True),
     "top": Reader(_top, "capture", 20, captured=True, tables=3, command=True),
     "spans": Reader(_spans, "capture", 40, captured=True, tables=2),
-    "lines": Reader(_answer("decode", "--table", "frames,records", "--format", "jsonl"), "capture", 20, True, 2, True),
+    "lines": Reader(_answer("decode", "--table", "records", "--format", "jsonl"), "capture", 20, True, 1, True),
     **{
         name: Reader(_answer(name, *more), "capture", 20, captured=True, tables=tables, command=True)
         for name, more, tables in (
