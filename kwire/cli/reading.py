@@ -75,7 +75,7 @@ class Names(argparse.Action):
         """Adds the names in ``values``."""
         found = [*(getattr(namespace, self.dest) or ())]
         for name in map(str.strip, values.split(",")):
-            if not name:
+            if not name and not self._each:
                 raise argparse.ArgumentError(self, f"{values!r} has an empty name")
             if self._one_of and name not in self._one_of:
                 said = ", ".join(map(repr, self._one_of))
