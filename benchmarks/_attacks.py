@@ -672,6 +672,10 @@ def many_partitions(topic: bytes, count: int, records: bytes) -> bytes:
     return talk(sized(request(0, 3, body)))
 
 
+def _wrong_at_its_end(data: bytes) -> bytes:
+    return data[:-6] + b"\xff\xff" + data[-4:]
+
+
 def _captures() -> Iterator[Attack]:
     def add(name: str, make: Callable[[], bytes], readers: tuple[str, ...] = ()) -> Attack:
         return Attack(f"capture: {name}", "capture", make, readers)
@@ -689,6 +693,15 @@ def _captures() -> Iterator[Attack]:
                 sized(request(3, 0, METADATA, number=k, client=name)) for k, name in enumerate(colliding_names(65_000))
             )
         ),
+    )
+    yield add("gzip, members of nothing", lambda: gzip.compress(b"") * 50_000, ("lines",))
+    yield add(
+        "gzip with a wrong checksum", lambda: _wrong_at_its_end(gzip.compress(many_sets([b"t"], b""))), ("lines",)
+    )
+    yield add(
+        "gzip with a wrong checksum, random bytes",
+        lambda: _wrong_at_its_end(gzip.compress(random.Random(1).randbytes(1_000_000))),
+        ("lines",),
     )
     yield add("topics with one hash", lambda: many_sets(colliding_names(32_000), b""), TABLES)
     yield add(

@@ -1,7 +1,7 @@
 """What hostile input costs: time and memory of every attack in ``_attacks.py``, and whether they are within a budget.
 
     python benchmarks/hostile.py [--only TEXT] [--reader NAME] [--rounds 3] [--seconds 60] [--gigabytes 6]
-    [--engine machine] [--cold] [--list] [--json OUT]
+    [--engine machine] [--cold] [--section 1/4] [--list] [--json OUT]
 
 Each attack goes through each reader of its kind: record sets as ``objects`` (``kwire.records.decode``), ``columns``
 (``to_arrow``), the tables of a capture that holds them, and as log segments; frames as a ``request`` or ``response``
@@ -371,7 +371,7 @@ READERS: Final[dict[str, Reader]] = {
     "packets": Reader(_packets, "capture", 20, captured=True),
     "top": Reader(_top, "capture", 20, captured=True, tables=3, command=True),
     "spans": Reader(_spans, "capture", 40, captured=True, tables=2),
-    "lines": Reader(_answer("decode", "--table", "frames,records", "--format", "jsonl"), "capture", 20, True, 2, True),
+    "lines": Reader(_answer("decode", "--table", "records", "--format", "jsonl"), "capture", 20, True, 1, True),
     **{
         name: Reader(_answer(name, *more), "capture", 20, captured=True, tables=tables, command=True)
         for name, more, tables in (
@@ -700,6 +700,14 @@ def make_all() -> None:
         print(json.dumps(status), flush=True)
 
 
+def _section(text: str) -> tuple[int, int]:
+    """``2/4`` as the numbers that it has."""
+    which, slash, of = text.partition("/")
+    if not slash or not which.isdecimal() or not of.isdecimal() or not 0 < int(which) <= int(of):
+        raise argparse.ArgumentTypeError(f"{text} is no section, such as 2/4")
+    return int(which), int(of)
+
+
 class Bench:
     """The processes that make inputs and read them."""
 
@@ -768,6 +776,9 @@ def main() -> int:
     parser.add_argument("--gigabytes", type=float, default=6, help="address space that a process may add")
     parser.add_argument("--engine", choices=("machine", "python", "chosen"), default="machine")
     parser.add_argument("--cold", action="store_true", help="each in a fresh process that has read nothing")
+    parser.add_argument(
+        "--section", type=_section, default=(1, 1), metavar="K/N", help="every Nth attack only, from the Kth on"
+    )
     parser.add_argument("--list", action="store_true", help="names of attacks and their readers")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--make", action="store_true", help=argparse.SUPPRESS)
@@ -789,7 +800,7 @@ def main() -> int:
 
     chosen = [
         (one, reader)
-        for one in _attacks.ATTACKS
+        for one in _attacks.ATTACKS[args.section[0] - 1 :: args.section[1]]
         if re.search(args.only, one.name)
         for reader in one.readers or OF_KIND[one.kind]
         if not args.reader or reader in args.reader.split(",")

@@ -17,6 +17,7 @@ Rules kept here:
 - Nothing here imports numpy, pyarrow, numba or pyspark.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ __all__ = [
     "Option",
     "SegmentOptions",
     "TrafficOptions",
+    "check_called",
     "check_form",
     "check_place",
     "check_tables",
@@ -79,17 +81,22 @@ class Kind:
     words: Sequence[str] = ()
 
 
-def _ports(text: str) -> tuple[int, ...] | None:
+def _ports(text: str) -> tuple[int, ...]:
     ports = []
     for part in text.replace(",", " ").split():
         if not part.isdecimal() or len(part) > 5 or not 0 < int(part) < 65536:
             raise ValueError(f"no port {part!r}: ports are numbers from 1 to 65535, separated by commas")
         ports.append(int(part))
-    return tuple(ports) or None
+    if not ports:
+        raise ValueError("it is empty: leave it out for all ports")
+    return tuple(ports)
 
 
-def _names(text: str) -> tuple[str, ...] | None:
-    return tuple(one.strip() for one in text.split(",") if one.strip()) or None
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(one.strip() for one in text.split(",") if one.strip())
+    if not names:
+        raise ValueError("it is empty: leave it out for all")
+    return names
 
 
 def _texts(text: str) -> tuple[str, ...] | None:
@@ -693,6 +700,22 @@ def _checked(name: str, value: Any) -> Any:
             return _read(name, kind, value, ValueError)
         if not isinstance(value, bool):
             raise ValueError(f"not {value!r}: the option {name!r} is True or False")
+    if name in _CALLED:
+        check_called(**{name: value})
+    if kind in (NAMES, TEXTS) and value is not None and not isinstance(value, str):
+        several = tuple(value) if isinstance(value, Iterable) else (None,)
+        if not all(isinstance(one, str | int if name == "apis" else str) for one in several):
+            raise ValueError(f"not {value!r}: the option {name!r} is a list of texts")
+        return several
+    if name == "topic_ids" and not isinstance(value, Mapping | None):
+        raise ValueError(f"not {value!r}: the option {name!r} is a dict of names by topic ids")
+    if kind in (TEXT, DIRECTION) and not isinstance(value, str | None):
+        raise ValueError(f"not {value!r}: the option {name!r} is a text")
+    # A KeyLog has a way to open others; its module is no part of this layer.
+    if name == "keylog" and not isinstance(value, str | Iterable | os.PathLike | None) and not hasattr(value, "open"):
+        raise ValueError(f"not {value!r}: the option {name!r} is a path, several, or a kwire.tls.KeyLog")
+    if name == "window" and value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise ValueError(f"not {value!r}: the option {name!r} is a number of bytes")
     if kind is LIMITS and isinstance(value, str):
         return _read(name, kind, value, ValueError)
     if kind is LIMITS and not isinstance(value, Limits):
@@ -707,6 +730,16 @@ def _checked(name: str, value: Any) -> Any:
             raise ValueError(f"not {value!r}: the option {name!r} is numbers from 1 to 65535, such as [9092]")
         return ports
     return value
+
+
+_CALLED: Final = ("progress", "on_note")
+
+
+def check_called(**functions: object) -> None:
+    """Raise ``ValueError`` for a keyword that has to be a function, or None, and is neither."""
+    for name, value in functions.items():
+        if value is not None and not callable(value):
+            raise ValueError(f"not {value!r}: the option {name!r} is a function that is called")
 
 
 def _read(name: str, kind: Kind, text: str, error: type[Exception]) -> Any:

@@ -18,6 +18,8 @@ _LEAST_PIECE: Final = 64
 _MOST_PIECE: Final = 4 << 10
 """Bytes that are decompressed at once."""
 _READ: Final = 256 << 10
+_COMPRESSED: Final = 16 << 10
+"""Bytes of gzip that are taken at once: what is left of them is copied for each member, which may have 20 bytes."""
 _ALL: Final = 1 << 62
 _OF_GZIP: Final = 31
 """``wbits`` of zlib: gzip and nothing else, with the largest window."""
@@ -146,7 +148,7 @@ class _Gzip(Around):
         view = memoryview(buffer)
         while self._damage is None:
             if not self._input:
-                self._input = bytes(self._source.read(_READ) or b"")
+                self._input = bytes(self._source.read(_COMPRESSED) or b"")
             ended = not self._input
             if self._member is None:
                 if self._members:
@@ -182,15 +184,18 @@ class _Gzip(Around):
         # A call that fails gives nothing. So the input is taken byte by byte, as far as that goes.
         self._member = before
         parts: list[bytes] = []
-        while size and self._input:
-            one, self._input = self._input[:1], self._input[1:]
+        at, tail = 0, b""
+        while size and (tail or at < len(self._input)):
+            one = tail or self._input[at : at + 1]
+            at += not tail
             try:
                 parts.append(before.decompress(one, size))
             except zlib.error:
                 self._damage = damage
                 break
             size -= len(parts[-1])
-            self._input = before.unconsumed_tail + self._input
+            tail = before.unconsumed_tail
+        self._input = tail + self._input[at:]
         return b"".join(parts)
 
 

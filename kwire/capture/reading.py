@@ -47,7 +47,8 @@ FIRST_WINDOW: Final = 256 << 10
 """Bytes of the first window while kernels run as Python."""
 
 COMPRESSED_PIECE: Final = 4 << 10
-"""Bytes read at once from a stream of Arrow that decompresses: the most that is lost where it is damaged."""
+"""Bytes read at once from a stream of Arrow that decompresses: the most that is lost where it is damaged. Also from
+a live source that is decompressed."""
 
 UNREADABLE: Final = (OSError, EOFError, pa.ArrowException)
 """What a source may raise where it cannot be read."""
@@ -129,8 +130,10 @@ class Reading:
         self._name = name
         self._bytes_read = 0
         self._broken: BaseException | None = None
-        # A decompressor gives nothing of a read in which it fails. Other sources are read a window at a time.
-        self._piece = COMPRESSED_PIECE if isinstance(source, pa.CompressedInputStream) else WINDOW
+        self._piece = WINDOW
+        # One of Arrow gives nothing of a read in which it fails, and each waits for all bytes that are asked for.
+        if isinstance(source, pa.CompressedInputStream) or (live and isinstance(source, Decompressed)):
+            self._piece = COMPRESSED_PIECE
         # Not what derives from these: its ``read`` may be another one.
         self._into = type(source) in _IN_PLACE and not live and self.window <= _MOST_IN_PLACE
         split = None if part is None else part.split

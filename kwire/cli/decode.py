@@ -176,6 +176,8 @@ def run(args: argparse.Namespace) -> int:
         for name in (*given(args), "account"):
             if name != "topics" and getattr(args, name) and (name not in OPTIONS or OPTIONS[name].form == CAPTURE):
                 args.parser.error(f"{flag_of(name)} is for captures")
+        if args.follow:
+            args.parser.error("--follow is for captures")
         if len(args.topics or ()) > 1:
             args.parser.error("--topic says of which topic segments are: one")
         if args.partition is not None and not args.topics:

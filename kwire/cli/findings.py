@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     with needed("kwire findings", "capture"):
         from kwire.report import findings
     try:
-        thresholds = findings.Thresholds.of(args.set)
+        thresholds = findings.Thresholds.of(args.set, args.rule)
         finder = findings.Finder(args.rule, thresholds)
         tables = findings.needed(args.rule)
     except ValueError as wrong:

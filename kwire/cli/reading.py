@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import math
 import os
+import re
 import select
 import signal
 import stat
@@ -81,11 +82,17 @@ class Names(argparse.Action):
     ) -> None:
         """Adds the names in ``values``."""
         found = [*(getattr(namespace, self.dest) or ())]
-        for name in self._read(values) or [values]:
+        for name in self._read(values) or [values.strip()]:
+            if not name and not self._each:
+                raise argparse.ArgumentError(self, f"{values!r} has an empty name")
             if self._one_of and name not in self._one_of:
                 raise argparse.ArgumentError(self, no_such("choice", name, self._one_of))
             found.append(name)
         setattr(namespace, self.dest, found if self._each else list(dict.fromkeys(found)))
+
+
+_LIKE_A_NUMBER: Final = re.compile(r"[-+0-9.,]*[0-9][-+0-9.,]*")
+"""What is given as a port, and is no file."""
 
 
 class Ports(argparse.Action):
@@ -101,6 +108,8 @@ class Ports(argparse.Action):
         for value in values:
             parts = value.split(",")
             if not all(part.isascii() and part.isdecimal() for part in parts):
+                if _LIKE_A_NUMBER.fullmatch(value):
+                    raise argparse.ArgumentError(self, f"{value} is no port: ports are 1 to 65535")
                 namespace.more = [*namespace.more, value]
                 continue
             if not all(len(part) <= 5 and 0 < int(part) < 65536 for part in parts):

@@ -82,12 +82,13 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error("a capture is needed: a file, or standard input from a pipe")
     with needed("kwire top", "capture"):
         from kwire.report import findings
+        from kwire.report.live import RULES as OF_LIVE
         from kwire.report.live import Live
     from rich.console import Console
     from rich.live import Live as Screen
 
     try:
-        seen = Live(args.seconds, findings.Thresholds.of(args.set))
+        seen = Live(args.seconds, findings.Thresholds.of(args.set, OF_LIVE))
     except ValueError as wrong:
         raise KwireError(str(wrong)) from None
     console = Console()

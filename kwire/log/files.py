@@ -36,6 +36,8 @@ __all__ = ["Segment", "find", "has_segment_name", "is_segment", "named", "plain"
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 _LAST_OFFSET: Final = 2**63 - 1
 _LAST_PARTITION: Final = 2**31 - 1
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+"""Names that Kafka gives topics."""
 _SEGMENT: Final = re.compile(r"(?P<offset>[0-9]{20})\.log(?:\.deleted)?")
 _CHECKPOINT: Final = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
 _COMPRESSED: Final = re.compile(r"\.(?:gz|zst|bz2|lz4)$")
@@ -86,7 +88,9 @@ def find(path: str | Path) -> list[Segment]:
         with open_file(path, named=True) as file:
             head = file.read(_HEAD) if is_regular(path) else None
         if head is not None and not is_segment(head, path.name):
-            raise CaptureError(what_else(path.name) or "no log segment: no batch begins there", file=str(path))
+            compressed = "compressed: `kwire decode` reads it as it is" if _COMPRESSED.search(path.name) else None
+            said = what_else(path.name) or compressed or "no log segment: no batch begins there"
+            raise CaptureError(said, file=str(path))
         return [_segment(path)]
     found = [_segment(one) for one in path.iterdir() if has_segment_name(one.name)]
     if not found:
@@ -128,8 +132,11 @@ def what_else(name: str) -> str | None:
 def with_topic(segment: Segment, topic: str, partition: int | None = None) -> Segment:
     """``segment`` as one of a topic (and partition) that its folder does not name.
 
-    Raises ``CaptureError`` where its folder, or its first record, names another.
+    Raises ``CaptureError`` where its folder, or its first record, names another, and for a name that no topic can have.
     """
+    if _TOPIC.fullmatch(topic) is None or topic in (".", ".."):
+        said = "a name has 1 to 249 letters, digits, '.', '_' and '-'"
+        raise CaptureError(f"no topic is called {topic!r}: {said}", file=str(segment.path))
     known = segment.topic if segment.topic not in (None, topic) else None
     if known is not None or (None not in (segment.partition, partition) and segment.partition != partition):
         said = f"the segment is one of {segment.topic}-{segment.partition}, not of {topic}"

@@ -38,7 +38,7 @@ from kwire.log.internal import MAY_HIDE, may_hold_secrets, redacted_columns
 from kwire.log.regions import headers_of, regions
 from kwire.naming import no_such, public
 from kwire.opening import open_file
-from kwire.options import SegmentOptions, of_segments
+from kwire.options import SegmentOptions, check_called, of_segments
 from kwire.records.arrow_types import BATCH_FIELDS, POSITION, RECORD_FIELDS, SCHEMA, STATUS_FIELDS, TIMESTAMP
 from kwire.records.batching import text_size
 from kwire.records.budget import Budget
@@ -128,6 +128,7 @@ def read(
     ``CaptureError`` for a file that cannot be read to its end, after the rows before that place. The content of entries
     never raises.
     """
+    check_called(progress=progress, on_note=on_note)
     how = of_segments(options)
     limits, secrets = how["limits"], how["secrets"]
     constants, opened, segment = _opened(source, name, metadata)
@@ -186,6 +187,7 @@ def batches(
     on_note: Callable[[str], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The batches of one segment, from their headers alone. Arguments as for ``read``. The schema is ``BATCHES``."""
+    check_called(progress=progress, on_note=on_note)
     constants, opened, _ = _opened(source, name, metadata)
     schema = _chosen(BATCHES, columns)
     with opened as stream:

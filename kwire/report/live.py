@@ -28,7 +28,7 @@ from kwire.report import findings as rules
 from kwire.report.sums import UNDATED, Latencies, Slow, latency_steps, slowest
 from kwire.report.tallies import Rows, rows_of
 
-__all__ = ["KINDS", "TABLES", "Live", "Rates"]
+__all__ = ["KINDS", "RULES", "TABLES", "Live", "Rates"]
 
 KINDS: Final = ("api", "topic", "client")
 MOST_KEYS: Final = 2_000
@@ -36,7 +36,8 @@ MOST_OF_ALL: Final = 100_000
 MOST_KEPT: Final = 1 << 18
 _OTHERS: Final = "others"
 _SEEN: Final = frozenset(("partitions", "calls", "frames"))
-_RULES: Final = [name for name, rule in rules.RULES.items() if _SEEN.issuperset(rule.tables)]
+RULES: Final = [name for name, rule in rules.RULES.items() if _SEEN.issuperset(rule.tables)]
+"""The rules that are looked for while a capture goes on."""
 _OWN: Final[dict[str, Sequence[str]]] = {
     # Before frames: what responses are about is asked there.
     "partitions": (
@@ -50,7 +51,7 @@ _OWN: Final[dict[str, Sequence[str]]] = {
 
 
 def _tables() -> dict[str, Sequence[str]]:
-    of_rules = rules.needed(_RULES, also=False)
+    of_rules = rules.needed(RULES, also=False)
     return {
         name: list(dict.fromkeys((*_OWN.get(name, ()), *of_rules.get(name, ()))))
         for name in dict.fromkeys((*_OWN, *of_rules))
@@ -107,8 +108,8 @@ class Live:
         self._held = 0
         """Keys of all seconds together."""
         self._thresholds = thresholds
-        self._finder = rules.Finder(_RULES, thresholds)
-        self._needed = rules.needed(_RULES, also=False)
+        self._finder = rules.Finder(RULES, thresholds)
+        self._needed = rules.needed(RULES, also=False)
         self._known: dict[tuple[Any, ...], int] = {}
         """When each of the findings appeared, by numbers."""
         self._numbers = itertools.count()
@@ -141,7 +142,7 @@ class Live:
         self.found = [now[key] for key in sorted(now, key=order.__getitem__)]
         if self._finder.kept() > MOST_KEPT:
             # A capture that goes on has ever more clients and connections, which it may invent.
-            self._finder = rules.Finder(_RULES, self._thresholds)
+            self._finder = rules.Finder(RULES, self._thresholds)
         return fresh
 
     def span(self, now: int | None = None) -> float:

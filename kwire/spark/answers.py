@@ -13,7 +13,7 @@ Nothing is collected on the driver.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -151,20 +151,23 @@ def findings(
     if not names:
         raise KwireError("no rule has its tables: they are frames, partitions, calls, connections and records")
     use_drivers_python(next(iter(tables.values())).sparkSession)
+    # With Spark Connect, each look at the columns of a table asks the server.
+    known = {name: frozenset(one.columns) for name, one in tables.items()}
     made: DataFrame | None = None
     for together, key in _TOGETHER.items():
         chosen = [name for name in names if RULES[name].together == together]
         columns = {name: wanted for name, wanted in needed(chosen).items() if name in tables} if chosen else {}
         rows: DataFrame | None = None
         for table, wanted in columns.items():
-            one = _with_all(tables, table).select(*wanted)
+            one = _with_all(tables, table, known).select(*wanted)
             if key is _by_topic and table == "calls":
                 commits = tables["partitions"].where("api_name IN ('OffsetCommit', 'TxnOffsetCommit')")
-                one = _of_transactions(one, _by_topic(commits)).unionByName(_of_clusters(one, _by_topic(commits)))
+                commits = _by_topic(commits, known["partitions"])
+                one = _of_transactions(one, commits).unionByName(_of_clusters(one, commits))
             elif key is _by_client and "client_host" not in wanted:
                 one = one.join(_clients(tables), ["capture", "connection"])
             else:
-                one = key(one)
+                one = key(one, wanted)
             parts = [F.struct(*wanted).alias(name) if name == table else F.lit(None).alias(name) for name in columns]
             place = F.col("frame") if "frame" in wanted else F.col("connection")
             one = one.select(
@@ -180,20 +183,20 @@ def findings(
     return made
 
 
-def _with_all(tables: Mapping[str, DataFrame], name: str) -> DataFrame:
+def _with_all(tables: Mapping[str, DataFrame], name: str, known: Mapping[str, Collection[str]]) -> DataFrame:
     """A table with the columns that exist only if they are asked for by name. They are brokers as other tables say
-    them, and no clusters."""
+    them, and no clusters. ``known``: the columns of each table."""
     from pyspark.sql import functions as F  # noqa: N812
 
     rows = tables[name]
     of = ["capture", "connection"]
-    brokers = [one for one in ("broker_host", "broker_port") if one not in rows.columns]
+    brokers = [one for one in ("broker_host", "broker_port") if one not in known[name]]
     others = [tables[one] for one in ("connections", "frames") if one in tables]
     if brokers and others:
         rows = rows.join(others[0].select(*of, *brokers).dropDuplicates(of), of, "left")
     elif brokers:
         rows = rows.withColumns({"broker_host": F.lit(None).cast("string"), "broker_port": F.lit(None).cast("int")})
-    if name == "calls" and "cluster_id" not in rows.columns:
+    if name == "calls" and "cluster_id" not in known[name]:
         rows = rows.withColumn("cluster_id", F.lit(None).cast("string"))
     return rows
 
@@ -204,14 +207,14 @@ def _clients(tables: Mapping[str, DataFrame]) -> DataFrame:
     return tables["connections"].select(*of, _column("client_host").alias("key")).dropDuplicates(of)
 
 
-def _by_client(rows: DataFrame) -> DataFrame:
+def _by_client(rows: DataFrame, columns: Collection[str]) -> DataFrame:
     return rows.withColumnRenamed("client_host", "key").withColumn("client_host", _column("key"))
 
 
-def _by_topic(rows: DataFrame) -> DataFrame:
+def _by_topic(rows: DataFrame, columns: Collection[str]) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
-    known = [_column(name) for name in ("topic", "topic_id") if name in rows.columns]
+    known = [_column(name) for name in ("topic", "topic_id") if name in columns]
     return rows.withColumn("key", F.coalesce(*known))
 
 
@@ -234,7 +237,7 @@ def _of_clusters(calls: DataFrame, commits: DataFrame) -> DataFrame:
     return told.crossJoin(commits.select("key").distinct())
 
 
-def _by_group(rows: DataFrame) -> DataFrame:
+def _by_group(rows: DataFrame, columns: Collection[str]) -> DataFrame:
     """Responses do not name their group: they belong where their requests do."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
@@ -244,14 +247,14 @@ def _by_group(rows: DataFrame) -> DataFrame:
     return rows.withColumn("key", F.max("group_id").over(same))
 
 
-def _by_broker(rows: DataFrame) -> DataFrame:
+def _by_broker(rows: DataFrame, columns: Collection[str]) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
     return rows.withColumn("key", F.concat_ws(":", "broker_host", "broker_port"))
 
 
 _TOGETHER: Final = {"client": _by_client, "topic": _by_topic, "group": _by_group, "broker": _by_broker}
-"""What rows of rules come together by."""
+"""What rows of rules come together by: it gets these rows and the names of their columns."""
 
 
 def _column(name: str) -> Column:

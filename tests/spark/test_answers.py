@@ -100,6 +100,26 @@ def _table(spark: SparkSession, name: str, rows: list[dict[str, Any]]) -> Any:
     return spark.createDataFrame(pa.Table.from_pylist(made, schema=schema))
 
 
+def test_findings_look_once_at_the_columns_of_each_table(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With Spark Connect each look at the columns of a table asks the server."""
+    tables = {
+        name: spark.createDataFrame([], from_arrow_schema(table(name).chosen(columns)))
+        for name, columns in rules.needed().items()
+    }
+    (frame,) = {type(one) for one in tables.values()}
+    looked: list[Any] = []
+    columns_of = frame.columns.fget
+    monkeypatch.setattr(frame, "columns", property(lambda one: looked.append(one) or columns_of(one)))
+    found = kwire.spark.findings(tables)
+    ours = {id(one) for one in tables.values()}
+    assert sorted(id(one) for one in looked if id(one) in ours) == sorted(ours)
+    # Where pandas is not there, ``mapped`` looks once more, for each kind of rows that come together. Spark Connect
+    # has pandas.
+    assert len(looked) - len(ours) <= len({rule.together for rule in rules.RULES.values()})
+    monkeypatch.undo()
+    assert found.columns == rules.SCHEMA.names
+
+
 def test_what_an_aborted_transaction_commits_does_not_count(spark: SparkSession) -> None:
     place = {"group_id": "g", "topic": "t", "partition": 0}
     calls = [

@@ -55,8 +55,12 @@ class Thresholds(
     """
 
     @classmethod
-    def of(cls, changes: Iterable[str]) -> Thresholds:
-        """The defaults with some changes, such as ``lag=500``. Raises ``ValueError`` for what is none."""
+    def of(cls, changes: Iterable[str], rules: Iterable[str] | None = None) -> Thresholds:
+        """The defaults with some changes, such as ``lag=500``.
+
+        Raises ``ValueError`` for what is none, and for a threshold that none of ``rules`` (None: all) has.
+        """
+        used = {name for rule in _chosen(rules) for name in rule.thresholds}
         types: dict[str, type[int | float]] = {one.name: type(getattr(cls(), one.name)) for one in fields(cls)}
         values: dict[str, Any] = {}
         for change in changes:
@@ -65,6 +69,9 @@ class Thresholds(
                 if name not in types:
                     raise ValueError(no_such("threshold", name, types))
                 raise ValueError(f"{name!r} needs a number: {name}=N")
+            if name not in used:
+                whose = ", ".join(rule.name for rule in RULES.values() if name in rule.thresholds)
+                raise ValueError(f"the threshold {name!r} is for {whose}, which is not looked for")
             try:
                 values[name] = types[name](text)
             except ValueError:

@@ -43,6 +43,8 @@ def test_thresholds_and_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
         assert "there are" in capsys.readouterr().err
     assert main(["findings", CAPTURE, "--set", "lag"]) == 2
     assert "needs a number: lag=N" in capsys.readouterr().err
+    assert main(["findings", CAPTURE, "--rule", "lag", "--set", "sasl_failures=4"]) == 2
+    assert "'sasl_failures' is for sasl-failures, which is not looked for" in capsys.readouterr().err
     assert main(["findings", "no such file"]) == 2
 
 

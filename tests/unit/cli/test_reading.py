@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from kwire.cli import main
 from kwire.cli.reading import Live
 
 
@@ -45,3 +46,10 @@ def test_what_is_read_ahead_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None
     os.close(write)
     assert live.read(1) == b""
     assert got == taken
+
+
+@pytest.mark.parametrize("port", ["-1", "0", "+5", "1.5", "65536", "9092,-1"])
+def test_what_looks_like_a_number_and_is_no_port_is_no_file(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["decode", "x.pcap", "--port", port])
+    assert f"{port} is no port: ports are 1 to 65535" in capsys.readouterr().err

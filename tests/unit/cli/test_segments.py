@@ -200,6 +200,26 @@ def test_a_wrong_index_is_said_and_is_exit_code_2(topic: Path, capsys: pytest.Ca
     assert "00000000000000000000.index" in captured.err
 
 
+@pytest.mark.parametrize("name", ["", "a/../b", "..", "a" * 250, "a b"])
+def test_a_topic_that_cannot_be_is_refused(name: str, topic: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    segment = next(topic.parent.rglob("*.log"))
+    lone = topic.parent / "lone.log"
+    lone.write_bytes(segment.read_bytes())
+    if name:
+        assert cli.main(["decode", str(lone), "--topic", name]) == 2
+        assert f"no topic is called {name!r}" in capsys.readouterr().err
+        return
+    with pytest.raises(SystemExit):
+        cli.main(["decode", str(lone), "--topic", name])
+    assert "'' has an empty name" in capsys.readouterr().err
+
+
+def test_segments_are_not_followed(topic: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["decode", str(topic), "--follow"])
+    assert "--follow is for captures" in capsys.readouterr().err
+
+
 def test_captures_and_segments_are_not_decoded_together(topic: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         cli.main(["decode", str(topic), str(Path(__file__))])

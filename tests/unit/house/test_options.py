@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kwire import capture, options
+from kwire import capture, log, options
 from kwire.cli import main, reading
 from kwire.errors import KwireError
 from kwire.options import ACTS, CAPTURE, LOG, OPTIONS, PLACES, PYTHON, CaptureOptions
@@ -46,6 +46,26 @@ def test_help_lists_every_option() -> None:
     said = inspect.getdoc(capture.read) or ""
     for name in CaptureOptions.__annotations__:
         assert f"{name}: {OPTIONS[name].help}" in said
+
+
+@pytest.mark.parametrize("name", CaptureOptions.__annotations__)
+def test_a_value_of_another_type_is_refused_with_the_name_of_its_option(name: str) -> None:
+    with pytest.raises(ValueError, match=f"the option '{name}' is "):
+        next(capture.read("x.pcap", **{name: object()}))  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("name", ["progress", "on_note"])
+def test_functions_of_segments_are_functions(name: str) -> None:
+    for read in (log.read, log.batches):
+        with pytest.raises(ValueError, match=f"the option '{name}' is a function"):
+            next(read("x.log", **{name: 3}))
+
+
+def test_an_empty_text_is_no_list() -> None:
+    for name in ("topics", "apis", "client_ids", "ports", "columns"):
+        for text in ("", " ", ","):
+            with pytest.raises(KwireError, match=f"the option '{name}': it is empty"):
+                options.values({name: text})
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -150,6 +150,13 @@ def test_a_property_that_is_there_twice_is_a_problem(tmp_path: Path, capsys: pyt
     assert "hunter2" not in out
 
 
+def test_a_compressed_segment_is_said_to_be_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "00000000000000000000.log.gz"
+    file.write_bytes(b"\x1f\x8b" + bytes(20))
+    assert main(["segments", str(file)]) == 2
+    assert "compressed: `kwire decode` reads it as it is" in capsys.readouterr().err
+
+
 READERS: list[tuple[Callable[[Path], Any], Path]] = [
     (log.read_offsets, KRAFT / "node-1" / "replication-offset-checkpoint"),
     (log.read_epochs, KRAFT / "node-1" / "folder-plain-1" / "leader-epoch-checkpoint"),

@@ -1121,6 +1121,11 @@ def test_thresholds_can_be_changed_one_by_one() -> None:
     assert found("lag", cases) == []
     assert len(found("lag", cases, lag=100)) == 1
     assert Thresholds.of(["lag=7", "skew=2.5"]) == Thresholds(lag=7, skew=2.5)
+    # One that no rule looks at would have no effect.
+    assert {name for rule in RULES.values() for name in rule.thresholds} == {one.name for one in fields(Thresholds)}
+    assert Thresholds.of(["lag=7"], ["lag"]).lag == 7
+    with pytest.raises(ValueError, match="'stalled_seconds' is for stalled-brokers, which is not looked for"):
+        Thresholds.of(["stalled_seconds=5"], ["lag"])
     for wrong, said in (("lags=7", "no threshold 'lags'"), ("lag=x", "'x' is no number"), ("lag=-1", "less than 0")):
         with pytest.raises(ValueError, match=said):
             Thresholds.of([wrong])
