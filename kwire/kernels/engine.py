@@ -36,10 +36,12 @@ __all__ = [
     "PYTHON",
     "Engine",
     "choose",
+    "chosen",
     "inlined",
     "kernel",
     "loaded",
     "primitive",
+    "recording",
     "using",
 ]
 
@@ -119,7 +121,15 @@ def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
 
 class _Machine(Engine):
     def __call__(self, kernel: F) -> F:
-        return _twin(kernel)  # type: ignore[return-value]
+        calls = _state.recorded
+        if calls is None:
+            return _twin(kernel)  # type: ignore[return-value]
+
+        def call(*args: Any) -> Any:
+            calls[kernel] = args
+            return _quiet(kernel)(*args)
+
+        return call  # type: ignore[return-value]
 
 
 @functools.cache
@@ -144,6 +154,8 @@ class _State:
         self.lock = threading.Lock()
         self.read_by_python = 0
         self.fixed: Engine | None = None
+        self.recorded: dict[Callable[..., Any], tuple[Any, ...]] | None = None
+        self.chosen = False
 
 
 _state: Final = _State()
@@ -171,8 +183,14 @@ def choose(size: int, *, packets: int = 0, frames: int = 0) -> Engine:
         if total <= SMALL_COLD and not cache.filled():
             _state.read_by_python = total
             return PYTHON
+        _state.chosen = True
     cache.announce()
     return MACHINE
+
+
+def chosen() -> bool:
+    """Whether ``choose`` has chosen machine code, since the input of this process is large."""
+    return _state.chosen
 
 
 def loaded() -> bool:
@@ -189,3 +207,15 @@ def using(engine: Engine) -> Iterator[None]:
         yield
     finally:
         _state.fixed = before
+
+
+@contextmanager
+def recording() -> Iterator[dict[Callable[..., Any], tuple[Any, ...]]]:
+    """Within the block all is ``MACHINE``, which runs kernels as Python and notes what each was called with last."""
+    with using(MACHINE):
+        calls: dict[Callable[..., Any], tuple[Any, ...]] = {}
+        _state.recorded = calls
+        try:
+            yield calls
+        finally:
+            _state.recorded = None
