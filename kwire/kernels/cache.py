@@ -44,7 +44,7 @@ try:
 except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["announce", "claimed", "digest", "filled", "folder", "kernels", "read", "say", "write"]
+__all__ = ["announce", "claimed", "complete", "digest", "filled", "folder", "kernels", "read", "say", "write"]
 
 HERE: Final = Path(__file__).parent
 ELSEWHERE: Final = ("schema/keys.py", "wire.py")
@@ -122,6 +122,15 @@ def _remove_old(current: Path) -> None:
         with contextlib.suppress(OSError):
             if one != current and time.time() - one.stat().st_mtime > OLD:
                 shutil.rmtree(one)
+
+
+COMPLETE: Final = "complete"
+"""The name of the file that says that there is machine code of every kernel."""
+
+
+def complete() -> bool:
+    """Whether there is machine code of every kernel, as who compiled it has noted."""
+    return (folder() / COMPLETE).exists()
 
 
 def filled() -> bool:
@@ -280,15 +289,16 @@ def private_folder() -> Path:
 _told: list[str] = []
 
 
-def announce() -> None:
-    """Says on standard error, once in a process, that kernels are about to be compiled, if none are there."""
-    if _told or filled():
+def announce(helped: bool) -> None:
+    """Says on standard error, once in a process, that kernels are compiled. ``helped``: by other processes."""
+    if _told:
         return
     _told.append("compiling")
     own = os.environ.get("NUMBA_CACHE_DIR")
     if own and folder().parent != Path(own).resolve():
         say("NUMBA_CACHE_DIR is not used: it cannot be written, or others may write there")
-    say("compiling its kernels, once on this machine ('kwire compile' does it ahead)")
+    by = " in the background" if helped else ""
+    say(f"compiling its kernels{by}, once on this machine ('kwire compile' does it ahead)")
 
 
 def say(sentence: str) -> None:

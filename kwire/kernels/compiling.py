@@ -37,7 +37,7 @@ from types import FunctionType
 from typing import Any, Final, TypeVar
 
 from kwire.errors import MissingExtraError
-from kwire.kernels import cache, helpers
+from kwire.kernels import cache
 from kwire.kernels.engine import INLINED, KERNELS, PRIMITIVES
 
 try:
@@ -104,7 +104,6 @@ _patience: Final = [cache.PATIENCE]
 def _claimed(kernel: Callable[..., Any]) -> Iterator[None]:
     """Around what makes the machine code of a kernel: one process does it. Says how long it took."""
     began = time.monotonic()
-    helpers.begin()
     with cache.claimed(name_of(kernel), _patience[-1]) as ours:
         if not ours and _patience[-1] == 0:
             raise _BusyError
