@@ -381,7 +381,7 @@ def _rec_list_vars(self: Any, val: Any) -> list[Any]:
     if kind in _PLAIN:
         return []
     if isinstance(val, ir.Inst):
-        return val.list_vars()  # type: ignore[no-any-return]
+        return val.list_vars()
     if isinstance(val, dict):
         val = val.values()
     elif not isinstance(val, list | tuple):
