@@ -116,7 +116,7 @@ def compile_for(kernel: Callable[..., Any], args: tuple[Any, ...], *, wait: bool
     """Compiles a kernel for arguments of these types, unless its machine code is kept.
 
     Where another process compiles it, this waits for that if it should. Returns whether this process compiled it."""
-    twin = compiled(kernel)
+    twin: Any = compiled(kernel)
     with _lock:
         _patience.append(cache.PATIENCE if wait else 0)
         try:
