@@ -61,7 +61,7 @@ from kwire.capture.state import (
 )
 from kwire.errors import CaptureError, MissingExtraError
 from kwire.kernels import directions, framing, ordering, pairing, roles, streams, tracking
-from kwire.kernels.engine import MACHINE, PYTHON, Engine, choose
+from kwire.kernels.engine import MACHINE, MIXED, PYTHON, Engine, choose
 from kwire.kernels.hashing import fresh_key
 from kwire.kernels.layouts import (
     ABSENT,
@@ -521,7 +521,7 @@ class Tracker:
         room["frames"] = room["active"] = room["begun"] = 0
         # What nothing is written to takes no memory.
         count = max(64, len(window.data) // 512, min(2 * self._most_frames, len(window.data) // LEAST_BYTES))
-        if engine is PYTHON:
+        if engine is PYTHON or engine is MIXED:
             count = min(count, FRAMES_BY_PYTHON)
         rows = BUFFERS.take(count * FRAME.itemsize).view(FRAME)
         known, scratch = api_table(), self._scratch
@@ -540,7 +540,7 @@ class Tracker:
         while not engine(framing.frames_and_pairs)(window, self._capture(), known, scratch, rows):
             # Where frames are small, as much as there may be of those without bytes. What is not used costs nothing.
             rows = self._make_room(rows, engine, len(window.data) // 4 if engine is MACHINE else 0)
-            if engine is PYTHON:
+            if engine is PYTHON or engine is MIXED:
                 engine = choose(0, frames=int(room["frames"]) - counted)
                 counted = int(room["frames"])
         read = int(room["frames"])

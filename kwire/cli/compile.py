@@ -1,7 +1,8 @@
 """``kwire compile``: makes the machine code of all kernels ahead of time, for container images and clusters.
 
-A kernel is compiled at its first call, whatever its arguments are. So each part of kwire that has kernels reads
-nothing, once, with machine code. The parts are compiled side by side, in processes of their own.
+What a kernel is called with does not depend on the input. So each part of kwire that has kernels reads nothing, once,
+in Python, and the types of all arguments are noted. Then kernels are compiled for them side by side, in a process for
+each core, those first that take longest.
 
 Python's byte code of kwire's modules is made too. Not every installer makes it, and a process without takes 0.2 s more.
 """
@@ -9,6 +10,7 @@ Python's byte code of kwire's modules is made too. Not every installer makes it,
 from __future__ import annotations
 
 import argparse
+import functools
 import io
 import os
 import sys
@@ -147,6 +149,65 @@ PARTS: Final[dict[str, Callable[[], None]]] = {
 """By what they read. Each takes a processor for some ten seconds."""
 
 
+FIRST: Final = (
+    "tracking._take",
+    "columns.frame_columns",
+    "streams._count",
+    "streams._by_stream",
+    "streams._place",
+    "framing.frames_and_pairs",
+    "framing.settle_all",
+    "bodies._write",
+    "records.read_records",
+    "judging.left_over",
+    "lines.write_lines",
+)
+"""Kernels that are compiled first: those that save Python most for the time they take, then others that take long."""
+
+
+@functools.cache
+def kernels() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """All kernels that Python calls, each with arguments of the types that it is called with, in this order."""
+    from kwire.kernels import compiling
+    from kwire.kernels.engine import recording
+
+    with recording() as calls:
+        for part in PARTS.values():
+            part()
+    found = {compiling.name_of(kernel): (kernel, args) for kernel, args in calls.items()}
+    return {name: found[name] for name in (*FIRST, *(one for one in found if one not in FIRST))}
+
+
+def compile_one(name: str) -> float | None:
+    """Compiles one of ``kernels()``, or waits for who does. Returns the seconds, None where it was there already."""
+    from kwire.kernels import compiling
+
+    kernel, args = kernels()[name]
+    began = time.monotonic()
+    return time.monotonic() - began if compiling.compile_for(kernel, args, wait=True) else None
+
+
+def help_out(parent: int, folder: str) -> None:
+    """Compiles what nobody else does, for as long as the process ``parent`` lives. ``folder``: where it keeps them."""
+    from kwire.kernels import cache, compiling
+
+    if str(cache.folder()) != folder:
+        return
+    for name, (kernel, args) in kernels().items():
+        if os.getppid() != parent:
+            return
+        if name not in cache.kernels():
+            compiling.compile_for(kernel, args, wait=False)
+    _note_complete()
+
+
+def _note_complete() -> None:
+    from kwire.kernels import cache
+
+    if cache.kernels() >= set(kernels()):
+        cache.write(cache.COMPLETE, b"")
+
+
 def compile_part(name: str) -> None:
     """Compiles the kernels of one of ``PARTS``, in this process."""
     from kwire.kernels.engine import MACHINE, using
@@ -176,15 +237,19 @@ def run(args: argparse.Namespace) -> int:
     folder = cache.folder()
     before = {one.name for one in folder.glob("*.nbc")}
     began = time.monotonic()
-    workers = min(len(PARTS), os.cpu_count() or 1)
+    names = list(kernels())
     with (
         Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar,
-        ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool,
+        ProcessPoolExecutor(os.cpu_count() or 1, mp_context=multiprocessing.get_context("spawn")) as pool,
     ):
-        task = bar.add_task("compiling kernels", total=len(PARTS))
-        for done in as_completed([pool.submit(compile_part, name) for name in PARTS]):
-            done.result()
+        task = bar.add_task("compiling kernels", total=len(names))
+        jobs = {pool.submit(compile_one, name): name for name in names}
+        for done in as_completed(jobs):
+            seconds = done.result()
+            if seconds is not None:
+                print(f"{seconds:6.1f} s  {jobs[done]}", flush=True)
             bar.advance(task)
+    _note_complete()
     made = {one.name for one in folder.glob("*.nbc")}
     size = sum((folder / name).stat().st_size for name in made) / 1e6
     took = time.monotonic() - began

@@ -15,6 +15,8 @@ Rules kept here:
   user, root, or (beside the kernels) whoever can change kwire itself. Its owner, its mode, and those of the folders
   that it is in are looked at (``_is_safe``). So is each file in a folder that others can reach.
 - Folders of other sources beside the kernels are removed when they are ``OLD``: nobody else would.
+- One process compiles a kernel, and others wait for it (``claimed``). A claim is a lock of the system on a file in the
+  folder, so it ends with its process. Where there are no such locks, each process compiles for itself.
 - Nothing here imports numba.
 """
 
@@ -37,7 +39,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-__all__ = ["announce", "digest", "filled", "folder", "kernels", "read", "write"]
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["announce", "claimed", "complete", "digest", "filled", "folder", "kernels", "read", "say", "write"]
 
 HERE: Final = Path(__file__).parent
 ELSEWHERE: Final = ("schema/keys.py", "wire.py")
@@ -45,6 +52,9 @@ ELSEWHERE: Final = ("schema/keys.py", "wire.py")
 
 OLD: Final = 30 * 24 * 3600
 """Seconds after which the machine code of sources that are not these is given up."""
+
+PATIENCE: Final = 120.0
+"""Seconds to wait for a kernel that another process compiles. A process that was stopped keeps its claims."""
 
 
 @functools.cache
@@ -114,6 +124,15 @@ def _remove_old(current: Path) -> None:
                 shutil.rmtree(one)
 
 
+COMPLETE: Final = "complete"
+"""The name of the file that says that there is machine code of every kernel."""
+
+
+def complete() -> bool:
+    """Whether there is machine code of every kernel, as who compiled it has noted."""
+    return (folder() / COMPLETE).exists()
+
+
 def filled() -> bool:
     """Whether there is machine code of these sources already (not necessarily of every kernel)."""
     return _holds_code(folder())
@@ -142,6 +161,50 @@ def write(name: str, data: bytes) -> None:
             part.replace(folder() / name)
         finally:
             part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def claimed(name: str, patience: float = PATIENCE) -> Iterator[bool]:
+    """Within the block, nobody else has claimed ``name`` for this folder. Waits ``patience`` seconds for that.
+
+    False where another process keeps it for longer, or where nothing can be claimed."""
+    file = _claim(folder() / f".{name}.claim", patience)
+    try:
+        yield file is not None
+    finally:
+        if file is not None:
+            # Whoever waits for this file finds that it is not there any more, and makes another one.
+            with contextlib.suppress(OSError):
+                (folder() / f".{name}.claim").unlink()
+            os.close(file)
+
+
+def _claim(path: Path, patience: float) -> int | None:
+    if fcntl is None:
+        return None
+    until = time.monotonic() + patience
+    while True:
+        file = None
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(file), path.stat()):
+                return file
+        except FileNotFoundError:
+            # It was given up between two of these calls.
+            if not path.parent.is_dir():
+                return None
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                os.close(file)  # type: ignore[arg-type]
+                return None
+            time.sleep(0.02)
+        except OSError:
+            if file is not None:
+                os.close(file)
+            return None
+        if file is not None:
+            os.close(file)
 
 
 def _holds_code(path: Path) -> bool:
@@ -226,21 +289,19 @@ def private_folder() -> Path:
 _told: list[str] = []
 
 
-def announce() -> None:
-    """Says on standard error, once in a process, that kernels are about to be compiled, if none are there."""
-    if _told or filled():
+def announce(helped: bool) -> None:
+    """Says on standard error, once in a process, that kernels are compiled. ``helped``: by other processes."""
+    if _told:
         return
     _told.append("compiling")
     own = os.environ.get("NUMBA_CACHE_DIR")
     if own and folder().parent != Path(own).resolve():
-        print(
-            "kwire: NUMBA_CACHE_DIR is not used: it cannot be written, or others may write there",
-            file=sys.stderr,
-            flush=True,
-        )
-    print(
-        "kwire: compiling its kernels, once on this machine; this takes a minute or two "
-        "('kwire compile' does it ahead)",
-        file=sys.stderr,
-        flush=True,
-    )
+        say("NUMBA_CACHE_DIR is not used: it cannot be written, or others may write there")
+    by = " in the background" if helped else ""
+    say(f"compiling its kernels{by}, once on this machine ('kwire compile' does it ahead)")
+
+
+def say(sentence: str) -> None:
+    """Says something about machine code on standard error, in a process that has announced that it compiles."""
+    if _told:
+        print(f"kwire: {sentence}", file=sys.stderr, flush=True)

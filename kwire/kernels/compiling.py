@@ -26,13 +26,15 @@ Rules kept here, for all kernels:
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pkgutil
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kwire.errors import MissingExtraError
 from kwire.kernels import cache
@@ -45,12 +47,15 @@ try:
 except ImportError as _missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("reading captures and columns", "capture") from _missing
 
-__all__ = ["compiled", "load"]
+__all__ = ["compile_for", "compiled", "load", "name_of"]
 
 njit: Any = _njit
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+WORTH_SAYING: Final = 2.0
+"""Seconds from which on it is said how long a kernel took."""
 
 _entries: dict[Callable[..., Any], Any] = {}
 _inner: dict[Callable[..., Any], Any] = {}
@@ -80,9 +85,47 @@ def compiled(kernel: F) -> F:
             if kernel not in _entries:
                 # What kernels call has no way in from Python: that takes longer to compile than many a kernel itself.
                 twin, module = _twin(kernel), kernel.__module__
-                _entries[kernel] = fence.entry(njit(**_options(kernel))(twin), lambda: _complete(module))
+                _entries[kernel] = fence.entry(
+                    njit(**_options(kernel))(twin), lambda: _complete(module), lambda: _claimed(kernel)
+                )
             found = _entries[kernel]
     return found
+
+
+class _BusyError(Exception):
+    """Another process compiles this kernel."""
+
+
+_patience: Final = [cache.PATIENCE]
+"""Seconds to wait for another process, the innermost last."""
+
+
+@contextlib.contextmanager
+def _claimed(kernel: Callable[..., Any]) -> Iterator[None]:
+    """Around what makes the machine code of a kernel: one process does it. Says how long it took."""
+    began = time.monotonic()
+    with cache.claimed(name_of(kernel), _patience[-1]) as ours:
+        if not ours and _patience[-1] == 0:
+            raise _BusyError
+        yield
+    if (took := time.monotonic() - began) >= WORTH_SAYING:
+        cache.say(f"{name_of(kernel)} is compiled, after {took:.1f} s")
+
+
+def compile_for(kernel: Callable[..., Any], args: tuple[Any, ...], *, wait: bool) -> bool:
+    """Compiles a kernel for arguments of these types, unless its machine code is kept.
+
+    Where another process compiles it, this waits for that if it should. Returns whether this process compiled it."""
+    twin: Any = compiled(kernel)
+    with _lock:
+        _patience.append(cache.PATIENCE if wait else 0)
+        try:
+            twin.compile(fence.types_of(args))
+        except _BusyError:
+            return False
+        finally:
+            _patience.pop()
+    return bool(twin.stats.cache_misses)
 
 
 def load() -> int:
@@ -90,11 +133,12 @@ def load() -> int:
     forked from. Returns how many kernels it has loaded."""
     modules()
     kept = cache.kernels()
-    found = sorted((one for one in KERNELS if _name(one) in kept), key=_name)
+    found = sorted((one for one in KERNELS if name_of(one) in kept), key=name_of)
     return sum(fence.load(compiled(one)) > 0 for one in found)
 
 
-def _name(kernel: Callable[..., Any]) -> str:
+def name_of(kernel: Callable[..., Any]) -> str:
+    """``module.function``, as files of machine code are called."""
     return f"{kernel.__module__.rpartition('.')[2]}.{kernel.__qualname__}"
 
 

@@ -9,7 +9,8 @@ and ``kwire.kernels.intrinsics`` import numba, and not before it is needed.
 ``choose`` picks the engine for so much work. Loading the machine code takes about as long as Python needs for half a
 megabyte of large frames, or for two thousand small ones. Compiling it (once for each version of kwire on a machine)
 takes many times as long. So Python reads small input, until a process has done so much that the machine code would have
-been worth it. Packets and frames count as they are found.
+been worth it. Packets and frames count as they are found. Where nothing is compiled yet, other processes compile
+(``kwire.kernels.helpers``). Python reads on meanwhile (``MIXED``).
 
 Both engines take and give the same tables, so a reader may change from one to the other between any two calls.
 
@@ -32,6 +33,7 @@ __all__ = [
     "INLINED",
     "KERNELS",
     "MACHINE",
+    "MIXED",
     "PRIMITIVES",
     "PYTHON",
     "Engine",
@@ -40,6 +42,7 @@ __all__ = [
     "kernel",
     "loaded",
     "primitive",
+    "recording",
     "using",
 ]
 
@@ -119,7 +122,15 @@ def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
 
 class _Machine(Engine):
     def __call__(self, kernel: F) -> F:
-        return _twin(kernel)  # type: ignore[return-value]
+        calls = _state.recorded
+        if calls is None:
+            return _twin(kernel)  # type: ignore[return-value]
+
+        def call(*args: Any) -> Any:
+            calls[kernel] = args
+            return _quiet(kernel)(*args)
+
+        return call  # type: ignore[return-value]
 
 
 @functools.cache
@@ -129,8 +140,17 @@ def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiling.compiled(function)
 
 
+class _Mixed(Engine):
+    def __call__(self, kernel: F) -> F:
+        from kwire.kernels import helpers
+
+        return (MACHINE if helpers.made(kernel) else PYTHON)(kernel)
+
+
 PYTHON: Final[Engine] = _Python("python")
 MACHINE: Final[Engine] = _Machine("machine code")
+MIXED: Final[Engine] = _Mixed("machine code as it is made")
+"""While other processes compile: each kernel is Python until its machine code is there."""
 
 
 _DISABLED: Final = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
@@ -144,6 +164,7 @@ class _State:
         self.lock = threading.Lock()
         self.read_by_python = 0
         self.fixed: Engine | None = None
+        self.recorded: dict[Callable[..., Any], tuple[Any, ...]] | None = None
 
 
 _state: Final = _State()
@@ -160,7 +181,7 @@ def choose(size: int, *, packets: int = 0, frames: int = 0) -> Engine:
     if _DISABLED:
         return PYTHON
     if loaded():
-        return MACHINE
+        return _helped()
     with _state.lock:
         total = _state.read_by_python + size + OF_A_PACKET * packets + OF_A_FRAME * frames
         if total <= SMALL_WARM:
@@ -171,8 +192,15 @@ def choose(size: int, *, packets: int = 0, frames: int = 0) -> Engine:
         if total <= SMALL_COLD and not cache.filled():
             _state.read_by_python = total
             return PYTHON
-    cache.announce()
-    return MACHINE
+    from kwire.kernels import helpers
+
+    helpers.begin()
+    return _helped()
+
+
+def _helped() -> Engine:
+    helpers = sys.modules.get("kwire.kernels.helpers")
+    return MIXED if helpers is not None and helpers.at_work() else MACHINE
 
 
 def loaded() -> bool:
@@ -189,3 +217,15 @@ def using(engine: Engine) -> Iterator[None]:
         yield
     finally:
         _state.fixed = before
+
+
+@contextmanager
+def recording() -> Iterator[dict[Callable[..., Any], tuple[Any, ...]]]:
+    """Within the block all is ``MACHINE``, which runs kernels as Python and notes what each was called with last."""
+    with using(MACHINE):
+        calls: dict[Callable[..., Any], tuple[Any, ...]] = {}
+        _state.recorded = calls
+        try:
+            yield calls
+        finally:
+            _state.recorded = None

@@ -34,6 +34,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from numba import typeof
 from numba.core import caching as _caching
 from numba.core import cgutils as _cgutils
 from numba.core import codegen as _codegen
@@ -48,7 +49,7 @@ from numba.core.types import functions as _functions
 
 from kwire.kernels import cache
 
-__all__ = ["closed", "entry", "keep", "load", "options", "part"]
+__all__ = ["closed", "entry", "keep", "load", "options", "part", "types_of"]
 
 # numba's own annotations do not have all of what is used here.
 caching: Any = _caching
@@ -200,11 +201,16 @@ if _cache.open:
         counts_references = True
         """Whether the function may: then its code calls what numba sets up when a context is refreshed."""
 
+        claim: Callable[[], None] = staticmethod(lambda: None)
+        """Called where there is no machine code. It waits until no other process makes it."""
         missed: Callable[[], None] = staticmethod(lambda: None)
-        """Called where there is no machine code, before it is made."""
+        """Called where there is still none, before it is made."""
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             found = self._found(sig, target_context)
+            if found is None:
+                self.claim()
+                found = self._found(sig, target_context)
             if found is None:
                 self.missed()
             return found
@@ -435,8 +441,13 @@ def _replaced() -> Iterator[None]:
         yield
 
 
-def _fenced(dispatcher: Any, library: Any, complete: Callable[[], None] | None = None) -> Any:
-    """``complete``: of a kernel whose machine code is kept, what to do before it is compiled."""
+def _fenced(
+    dispatcher: Any,
+    library: Any,
+    complete: Callable[[], None] | None = None,
+    claimed: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
+) -> Any:
+    """``complete``: of a kernel whose machine code is kept, what to do before it is compiled. ``claimed``: around."""
     compile_: Callable[[Any], Any] = dispatcher.compile
 
     def compile_so(signature: Any) -> Any:
@@ -452,6 +463,7 @@ def _fenced(dispatcher: Any, library: Any, complete: Callable[[], None] | None =
             _compiling.stack.append((dispatcher.py_func.__qualname__, library))
             try:
                 if complete is not None and _cache.open:
+                    dispatcher._cache.claim = lambda: undo.enter_context(claimed())
                     dispatcher._cache.missed = begin
                 else:
                     begin()
@@ -463,12 +475,22 @@ def _fenced(dispatcher: Any, library: Any, complete: Callable[[], None] | None =
     return dispatcher
 
 
-def entry(dispatcher: Any, complete: Callable[[], None] = lambda: None) -> Any:
+def entry(
+    dispatcher: Any,
+    complete: Callable[[], None] = lambda: None,
+    claimed: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
+) -> Any:
     """``dispatcher``, of a kernel that Python calls, compiled within the fences. Its machine code is kept.
 
-    ``complete`` is called before it is compiled, and not where machine code is loaded."""
+    ``complete`` is called before it is compiled, and not where machine code is loaded. ``claimed`` is entered where
+    there is no machine code. What another process has made when it is entered is loaded."""
     keep(dispatcher)
-    return _fenced(dispatcher, _Entry if _libraries.open else None, complete)
+    return _fenced(dispatcher, _Entry if _libraries.open else None, complete, claimed)
+
+
+def types_of(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The types of arguments, as a dispatcher finds them."""
+    return tuple(map(typeof, args))
 
 
 def part(dispatcher: Any) -> Any:

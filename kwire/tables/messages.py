@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from kwire.capture.frames import Frames, sentence
 from kwire.codec.objects import dump_json
 from kwire.errors import KwireError, LimitError, UnsupportedVersionError
-from kwire.kernels.engine import PYTHON, choose
+from kwire.kernels.engine import MIXED, PYTHON, choose
 from kwire.kernels.layouts import Reason, Status
 from kwire.protocol.describe import Shown, described
 from kwire.protocol.headers import decode_request, decode_response
@@ -103,7 +103,7 @@ class _Maker(Maker):
 
     def _parts(self, frames: Frames, rows: Array) -> Iterator[Part]:
         engine = choose(int(frames["seen"][rows].sum()))
-        if engine is PYTHON:
+        if engine is PYTHON or engine is MIXED:
             # Objects are faster than a kernel as Python.
             return iter((untouched(frames, rows),))
         if self._texts is None:

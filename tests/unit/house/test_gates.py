@@ -34,6 +34,7 @@ NOT_OF_A_USER = {
         "Path('/proc/cpuinfo').read_bytes": "the system's",
         "probe.open": "exclusive",
         "part.open": "exclusive",
+        "os.open": "a claim, which follows no link",
         "(folder() / name).read_bytes": "kept beside machine code",
         "folder().glob": "machine code",
         "path.glob": "machine code",
@@ -84,7 +85,7 @@ OF_PYTHON = frozenset(("ValueError", "TypeError", "RuntimeError", "KeyError", "L
 """Errors that quote what they are given; those of kwire name files without credentials."""
 LOCAL = {
     "cli/folders.py: readable": "folders that were read on this machine",
-    "cli/compile.py: print": "the folder of machine code",
+    "cli/compile.py: print": "names of kernels, the folder of machine code",
     "cli/report.py: write": "figures",
     "kernels/programs.py: ValueError": "the path of a field",
 }
