@@ -526,7 +526,7 @@ class TableOptions(TypedDict, total=False):
         int,
         Option(
             help="up to how many bytes small files that follow each other are read by one task, where each counts "
-            "64 KiB more than it has; 0: each by its own",
+            "16 KiB more than it has; 0: each by its own",
             kind=_bytes("4MiB; 0 reads each file alone"),
             default=PARTITION,
             unset="4MiB",

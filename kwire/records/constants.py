@@ -53,8 +53,8 @@ class Constants:
         if made is None or len(made) < rows:
             if value is None and kind == DICTIONARY:
                 return pa.nulls(rows, kind)
-            # More rows are asked for as a rule, where windows grow.
-            size = max(1 << (rows - 1).bit_length() if rows else 0, 1024)
+            # More rows are asked for as a rule, where windows grow. The name of a small file is asked for once.
+            size = max(1 << (rows - 1).bit_length() if rows else 0, 64)
             width = 4 + (len(value.encode("utf-8", "replace")) if isinstance(value, str) else 8)
             if size * width > LARGEST:
                 return _repeated(kind, value, rows)

@@ -405,12 +405,8 @@ class _Decoding:
             return
         part, broken = found
         reader, files = FileReader(self.work.options, self.schema), self.work.files.broken(place, broken)
-        parts = part.of_files(len(files))
-        yield from reader.joined(
-            lambda decode: (
-                batch for file, (one, ended) in zip(files, parts, strict=True) for batch in decode(file, one, ended)
-            )
-        )
+        for file, (one, ended) in zip(files, part.of_files(len(files)), strict=True):
+            yield from reader.rows_of(file, one, ended)
 
 
 @dataclass(frozen=True, slots=True)

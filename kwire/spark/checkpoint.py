@@ -23,7 +23,7 @@ import json
 import re
 import struct
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -39,14 +39,13 @@ from kwire.errors import CaptureError, KwireError, MissingExtraError
 from kwire.naming import public
 from kwire.spark.arrow import packed
 from kwire.spark.files import filesystem_of, opened, put
-from kwire.spark.sensors import SensorFiles, begin_of
+from kwire.spark.sensors import Decode, SensorFiles, begin_of
 from kwire.spark.stores import NONE, Stores
 from kwire.spark.workers import LackError
 from kwire.tables.subscribed import Judge
 
 if TYPE_CHECKING:
     from kwire.capture.tracker import Tracker
-    from kwire.spark.files import File
 
 __all__ = ["StateFolder", "batch_of"]
 
@@ -69,8 +68,6 @@ _LAST_PLACE: Final = (1 << 29) - 1
 _SUFFIX: Final = ".state"
 _NUMBER: Final = re.compile(r"\d{12}", re.ASCII)
 _NONE: Final = -(1 << 63)
-
-Decode = Callable[["File", Part | None, Callable[["Tracker"], None] | None], Iterator[pa.RecordBatch]]
 
 
 @dataclass(slots=True)

@@ -30,7 +30,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kwire.errors import KwireError, MissingExtraError
 from kwire.options import OF_SEGMENTS
 from kwire.spark import partitioned
-from kwire.spark.arrow import Joined
 from kwire.spark.files import FolderOf, in_groups
 from kwire.spark.pushed import narrowed
 from kwire.spark.sensors import by_sensor, one_by_one
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from kwire.capture.tracker import Tracker
     from kwire.spark.files import File, Pairs
     from kwire.spark.options import Options
-    from kwire.spark.sensors import Decode, SensorFiles
+    from kwire.spark.sensors import SensorFiles
 
 __all__ = ["BAD_FILE", "FilePartition", "FileReader", "PushingReader", "SensorPartition"]
 
@@ -56,8 +55,9 @@ LOG: Final = logging.getLogger("kwire.spark")
 """A source has no place for what it says of a whole file. A warning is in the executor's log, and in Spark's
 ``python_worker_logs()`` where workers log."""
 
-OPENING: Final = 64 << 10
-"""Bytes that each file counts more than it has, since it has to be opened."""
+OPENING: Final = 16 << 10
+"""Bytes that each file counts more than it has, since it has to be opened. So a task reads 150 files of 12 kB at most,
+which takes ten times as long as a task takes to begin."""
 
 
 def _read(
@@ -184,17 +184,10 @@ class FileReader(DataSourceReader):
         """Batches of the rows of some files, or of the captures of a sensor. Where there is no partition, Spark gives
         one of its own."""
         if isinstance(partition, FilePartition):
-            files = partition.files
-            yield from self.joined(lambda decode: (batch for file in files for batch in decode(file, None, None)))
+            for file in partition.files:
+                yield from self.rows_of(file)
         elif isinstance(partition, SensorPartition):
-            captures = partition.captures
-            yield from self.joined(lambda decode: one_by_one(captures, decode))
-
-    def joined(self, batches_of: Callable[[Decode], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-        """What ``batches_of`` makes with ``rows_of``, where batches of small files are joined."""
-        joined = Joined()
-        yield from batches_of(lambda file, part, ended: joined.of(file, self.rows_of(file, part, ended)))
-        yield from joined.rest()
+            yield from one_by_one(partition.captures, self.rows_of)
 
     def rows_of(
         self, file: File, part: Part | None = None, ended: Callable[[Tracker], None] | None = None

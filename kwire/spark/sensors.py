@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from warnings import warn
 
 import pyarrow as pa
@@ -25,6 +25,8 @@ from kwire.errors import KwireError
 from kwire.spark.workers import of_file
 
 if TYPE_CHECKING:
+    from kwire.capture.parts import Part
+    from kwire.capture.tracker import Tracker
     from kwire.spark.files import Broken, File
 
 __all__ = ["Sensor", "SensorFiles", "begin_of", "by_sensor", "one_by_one", "parts_of", "sensor_of"]
@@ -161,7 +163,7 @@ def sensor_of(name: str, sensor: Sensor, option: str = "sensor") -> str:
     return of
 
 
-Decode = Callable[[Any, Any, Callable[[Any], None] | None], Iterator[pa.RecordBatch]]
+Decode = Callable[["File", "Part | None", "Callable[[Tracker], None] | None"], Iterator[pa.RecordBatch]]
 
 
 def one_by_one(captures: SensorFiles, decode: Decode) -> Iterator[pa.RecordBatch]:

@@ -124,11 +124,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not isinstance(partition, BatchPartition):
             yield from self.files.read(partition)
             return
-        states = self._states
-        assert states is not None
-        yield from self.files.joined(
-            lambda decode: batch_of(partition.captures, partition.sensor, partition.batch, states, decode)
-        )
+        assert self._states is not None
+        yield from batch_of(partition.captures, partition.sensor, partition.batch, self._states, self.files.rows_of)
 
     @plainly
     def commit(self, end: dict[str, Any]) -> None:

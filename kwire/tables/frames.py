@@ -10,7 +10,7 @@ that Arrow can hold. Python looks at single frames only if something is wrong wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -140,6 +140,33 @@ _SHORT_TEXT: Final = 64
 """Bytes of a client_id up to which it does not matter which of a few a frame has."""
 
 
+# A small file takes longer to make these than to be read.
+
+
+@cache
+def _names_or_none() -> Words:
+    """The name of each API, by its key. Null after the last."""
+    keys = schema.api_keys()
+    return Words([keys.get(key) for key in range(max(keys) + 2)])
+
+
+@cache
+def _api_names() -> Words:
+    """The same without nulls, for those that have a name."""
+    return Words(_names_or_none().texts.fill_null(""))
+
+
+@cache
+def _has_name() -> Array:
+    return _names_or_none().texts.is_valid().to_numpy(False).astype(np.uint8)
+
+
+@cache
+def _directions() -> Words:
+    """Their words, by ``frames["response"]``."""
+    return Words(DIRECTIONS)
+
+
 class Capture:
     """What is the same for all frames of a capture: its name, and texts that were made once."""
 
@@ -151,29 +178,9 @@ class Capture:
         self._clients: tuple[list[int], Words] = ([], Words([]))
         self._met = Met(np.zeros(0, np.int32), np.zeros(0, np.int32))
 
-    @cached_property
-    def names_or_none(self) -> Words:
-        """The name of each API, by its key. Null after the last."""
-        keys = schema.api_keys()
-        return Words([keys.get(key) for key in range(max(keys) + 2)])
-
-    @cached_property
-    def api_names(self) -> Words:
-        """The same without nulls, for those that have a name."""
-        return Words(self.names_or_none.texts.fill_null(""))
-
-    @cached_property
-    def _has_name(self) -> Array:
-        return self.names_or_none.texts.is_valid().to_numpy(False).astype(np.uint8)
-
-    @cached_property
-    def directions(self) -> Words:
-        """Their words, by ``frames["response"]``."""
-        return Words(DIRECTIONS)
-
     def columns(self, frames: Frames, first: int, which: Array, count: int) -> Columns:
         """What ``kwire.kernels.columns`` makes of frames."""
-        made, self._met = frames.columns(first, which, count, self._has_name, self._met)
+        made, self._met = frames.columns(first, which, count, _has_name(), self._met)
         return made
 
     def addresses(self, frames: Frames, ends: Array) -> tuple[Words, Array]:
@@ -323,7 +330,7 @@ class FrameColumns:
         responses = self._told[Told.RESPONSES]
         if responses in (0, self._count):
             return columns.constant(DIRECTIONS[responses > 0], self._count)
-        return columns.picked(self._capture.directions, self._numbers.response)
+        return columns.picked(_directions(), self._numbers.response)
 
     def client_host(self) -> Text:
         return self._hosts(self._clients)
@@ -343,9 +350,9 @@ class FrameColumns:
     def api_name(self) -> Text:
         if self._told[Told.NO_NAME]:
             # The last one is that of no API.
-            named, keys = self._capture.names_or_none, self._of("api")
+            named, keys = _names_or_none(), self._of("api")
             return columns.picked(named, np.where((keys < 0) | (keys >= len(named)), len(named) - 1, keys))
-        named, keys = self._capture.api_names, self._numbers.named
+        named, keys = _api_names(), self._numbers.named
         if self._told[Told.MIXED]:
             return columns.picked(named, keys)
         return columns.constant(named.texts[int(keys[0])].as_py(), self._count)

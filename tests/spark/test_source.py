@@ -305,7 +305,7 @@ def test_small_files_are_read_by_one_task(spark: SparkSession, captures: Path, t
     files = {"a": data, "b": b"", "c": data[:-9], "d": b"nothing", "e": data, "f": data[: len(data) // 2]}
     for name, some in files.items():
         (tmp_path / f"{name}.pcap").write_bytes(some)
-    most = 2 * (len(data) + (64 << 10)) + 10
+    most = 2 * (len(data) + (16 << 10)) + 10
     alone, together = (load(spark, str(tmp_path), maxPartitionBytes=one) for one in (0, most))
     assert (alone.rdd.getNumPartitions(), together.rdd.getNumPartitions()) == (6, 3)
     rows = together.toArrow().to_pylist()

@@ -48,12 +48,12 @@ def test_keeping_one_more_looks_at_none_of_the_others() -> None:
 
 
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constants, "KEPT", 100_000)
+    monkeypatch.setattr(constants, "KEPT", 30_000)
     monkeypatch.setattr(constants, "LARGEST", 20_000)
     some = Constants()
     for n in range(50):
         assert some.get(pa.string(), f"topic-{n}", 10)[9].as_py() == f"topic-{n}"
-        assert sum(array.nbytes for array in some._made.values()) <= 100_000
+        assert sum(array.nbytes for array in some._made.values()) <= 30_000
     kept = {value for _, value in some._made}
     assert "topic-49" in kept
     assert "topic-0" not in kept
