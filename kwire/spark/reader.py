@@ -56,7 +56,7 @@ LOG: Final = logging.getLogger("kwire.spark")
 ``python_worker_logs()`` where workers log."""
 
 OPENING: Final = 16 << 10
-"""Bytes that each file counts more than it has, since it has to be opened. So a task reads 150 files of 12 kB at most,
+"""Bytes that each file counts more than it has, since it has to be opened. So a task reads 140 files of 12 kB at most,
 which takes ten times as long as a task takes to begin."""
 
 
