@@ -92,16 +92,19 @@ def _ports(text: str) -> tuple[int, ...]:
     return tuple(ports)
 
 
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(one.strip() for one in text.split(",") if one.strip())
-    if not names:
+def _some(parts: Iterable[str]) -> tuple[str, ...]:
+    found = tuple(one.strip() for one in parts if one.strip())
+    if not found:
         raise ValueError("it is empty: leave it out for all")
-    return names
+    return found
 
 
-def _texts(text: str) -> tuple[str, ...] | None:
-    parts = re.split(r"(?<!\\),", text)
-    return tuple(one.strip().replace("\\,", ",") for one in parts if one.strip()) or None
+def _names(text: str) -> tuple[str, ...]:
+    return _some(text.split(","))
+
+
+def _texts(text: str) -> tuple[str, ...]:
+    return tuple(one.replace("\\,", ",") for one in _some(re.split(r"(?<!\\),", text)))
 
 
 def _flag(text: str) -> bool:
