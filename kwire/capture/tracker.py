@@ -57,6 +57,7 @@ from kwire.kernels.layouts import (
     CONNECTION,
     FRAME,
     PACKET,
+    PACKETS_BEFORE,
     ROOM,
     SEGMENT,
     STREAM,
@@ -92,7 +93,7 @@ _FIRST_WAITING: Final = 64
 
 Array = Any
 
-STATE_VERSION: Final = 8
+STATE_VERSION: Final = 9
 
 _NUMBER: Final = pa.int64()
 
@@ -121,8 +122,8 @@ def _rows_with(names: Iterable[str], last: str) -> pa.DataType:
     return pa.list_(pa.field("element", _struct(names, pa.field(last, pa.binary())), nullable=False))
 
 
-_WAITS: Final = _rows_with(("id", "api", "version", "time", "order", "clock", "overtaken"), "client_id")
-_HELD: Final = _rows_with(("side", "pos", "len", "time", "order", "clock", "doubt"), "bytes")
+_WAITS: Final = _rows_with(("id", "api", "version", "time", "order", "clock", "overtaken", "doubted"), "client_id")
+_HELD: Final = _rows_with(("side", "pos", "len", "time", "order", "clock", "doubt", "packet"), "bytes")
 
 STATE: Final = pa.schema(
     [
@@ -881,7 +882,7 @@ class Tracker:
 
     def _segments_of(self, slots: Array) -> list[list[dict[str, Any]]]:
         found: dict[int, list[dict[str, Any]]] = {}
-        for stream, pos, length, off, time, order, clock, doubt in self._segments.tolist():
+        for stream, pos, length, off, time, order, clock, doubt, packet in self._segments.tolist():
             data = self._held[off : off + length].tobytes() if off >= 0 else None
             one = {
                 "side": stream & 1,
@@ -891,6 +892,7 @@ class Tracker:
                 "order": order,
                 "clock": clock,
                 "doubt": doubt,
+                "packet": packet,
                 "bytes": data,
             }
             found.setdefault(stream >> 1, []).append(one)
@@ -948,6 +950,7 @@ class Tracker:
             for kind, name in _COUNTED:
                 rows = connections if kind is CONNECTION else table
                 rows[name] = np.where(rows[name] == AT_THE_END, AT_THE_END, -1)
+            table["began"] -= PACKETS_BEFORE
         self._known = tracking.restored(connections, table, count, engine)
         self._note_brokers(np.arange(count))
         connections["client"][:count] = [
@@ -977,7 +980,7 @@ class Tracker:
             places *= 2
         self._waiting, self._ids = np.zeros(places, WAITING), np.full(places, -1, np.int64)
         rows = self._waiting[: len(slots)]
-        for name in ("id", "api", "version", "time", "order", "clock", "overtaken"):
+        for name in ("id", "api", "version", "time", "order", "clock", "overtaken", "doubted"):
             rows[name] = entries.field(name).to_numpy()
         if not whole:
             rows["order"] = -1
@@ -998,7 +1001,17 @@ class Tracker:
                 data, order = one["bytes"], one["order"] if whole else -1
                 at = -1 if data is None else held
                 times = one["time"], order, one["clock"]
-                rows.append((2 * slot + one["side"], one["pos"], one["len"], at, *times, one["doubt"]))
+                rows.append(
+                    (
+                        2 * slot + one["side"],
+                        one["pos"],
+                        one["len"],
+                        at,
+                        *times,
+                        one["doubt"],
+                        one["packet"] - (0 if whole else PACKETS_BEFORE),
+                    )
+                )
                 if data is not None:
                     parts.append(data)
                     held += len(data)

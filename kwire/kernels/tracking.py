@@ -428,6 +428,9 @@ def _clear(stream: Any) -> None:
     stream.start_order = -1
     stream.next = -1
     stream.synced = -1
+    stream.certain = -1
+    stream.proven = -1
+    stream.began = -1
     stream.end = -1
     stream.end_order = -1
     stream.skipped = -1
@@ -725,6 +728,7 @@ def _note_segment(
         segment.order = order
         segment.clock = now
         segment.doubt = doubt
+        segment.packet = order
         n_segments += 1
     if missing > 0:
         counts[int64(Count.SNAPPED)] += 1
@@ -737,6 +741,7 @@ def _note_segment(
         segment.order = order
         segment.clock = now
         segment.doubt = 0
+        segment.packet = order
         n_segments += 1
     return n_segments
 
@@ -753,6 +758,7 @@ def _note_acknowledged(segments: Array, n_segments: int, stream: int, pos: int, 
     segment.order = order
     segment.clock = now
     segment.doubt = 0
+    segment.packet = order
     return n_segments + 1
 
 
