@@ -1302,7 +1302,7 @@ def _exchanged(window: Window, capture: Capture, facts: Facts, scratch: Scratch,
     It does if both ends took turns: whole requests from here on, with nothing of the other direction between them;
     then their answers, each to its last byte, and nothing else; then this direction goes on where it stopped. A value
     cannot do that. While the frame around it is under way, nothing that comes behind it is answered, and what
-    is left of it comes without an answer. See docs/design/2026-11-26-unconfirmed.md.
+    is left of it comes without an answer. See docs/design/2026-11-26-proof-by-turns.md.
     """
     pieces = window.pieces
     other = scratch.ways[1]
@@ -1345,6 +1345,8 @@ def _exchanged(window: Window, capture: Capture, facts: Facts, scratch: Scratch,
         begin + shift,
         answered_end + shift,
     )
+    if answer == PERHAPS and asked_end != way.pos + 4 + i32(window.data, way.pos + way.shift):
+        return int64(NO), none
     if answer == PERHAPS:
         # What follows them is certain all the same.
         return answer, answered_end
