@@ -31,8 +31,8 @@ import numpy as np
 
 from kwire.capture.reading import Reading
 from kwire.errors import CaptureError
+from kwire.kernels.directions import DIRECTION, Scratch
 from kwire.kernels.engine import MACHINE, using
-from kwire.kernels.framing import WAY, Scratch
 from kwire.kernels.judging import FITS, fits_all
 from kwire.kernels.layouts import Status
 from kwire.kernels.programs import MAX_DEPTH, registers_of
@@ -52,7 +52,9 @@ class Layouts:
         starts = facts().layout_starts
         kinds, versions = np.nonzero(starts[1::2] >= 0)
         self.pairs: list[Pair] = list(zip(kinds.tolist(), versions.tolist(), strict=True))
-        self._scratch = Scratch(np.zeros(2, WAY), registers_of(1), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), int))
+        self._scratch = Scratch(
+            np.zeros(2, DIRECTION), registers_of(1), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), int)
+        )
         self._known: dict[bytes, list[Pair]] = {}
 
     def that_fit(self, data: bytes) -> list[Pair]:

@@ -981,6 +981,122 @@ class AssignReplicasToDirsResponse(WireMessage):
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
+class AssignmentInfoData(WireMessage):
+    SCHEMA: ClassVar[Message]
+
+    class TaskId(WireStruct):
+        subtopology: int
+        partition: int
+        named_topology: Sequence[int]
+        def __init__(
+            self,
+            *,
+            subtopology: int = ...,
+            partition: int = ...,
+            named_topology: Sequence[int] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class StandbyTask(WireStruct):
+        subtopology: int
+        partition: int
+        named_topology: Sequence[int]
+        partitions: list[AssignmentInfoData.TopicPartition]
+        def __init__(
+            self,
+            *,
+            subtopology: int = ...,
+            partition: int = ...,
+            named_topology: Sequence[int] = ...,
+            partitions: list[AssignmentInfoData.TopicPartition] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class TopicPartition(WireStruct):
+        topic: str
+        partition: int
+        def __init__(
+            self,
+            *,
+            topic: str = ...,
+            partition: int = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class Host(WireStruct):
+        host: str
+        port: int
+        partitions: list[AssignmentInfoData.TopicPartition]
+        def __init__(
+            self,
+            *,
+            host: str = ...,
+            port: int = ...,
+            partitions: list[AssignmentInfoData.TopicPartition] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class Topic(WireStruct):
+        number: int
+        name: str
+        def __init__(
+            self,
+            *,
+            number: int = ...,
+            name: str = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class NumberedHost(WireStruct):
+        host: str
+        port: int
+        partitions: list[AssignmentInfoData.NumberedPartition]
+        def __init__(
+            self,
+            *,
+            host: str = ...,
+            port: int = ...,
+            partitions: list[AssignmentInfoData.NumberedPartition] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class NumberedPartition(WireStruct):
+        topic: int
+        partition: int
+        def __init__(
+            self,
+            *,
+            topic: int = ...,
+            partition: int = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    version: int
+    commonly_supported_version: int
+    active_tasks: list[AssignmentInfoData.TaskId]
+    standby_tasks: list[AssignmentInfoData.StandbyTask]
+    partitions_by_host: list[AssignmentInfoData.Host]
+    topics: list[AssignmentInfoData.Topic]
+    active_by_host: list[AssignmentInfoData.NumberedHost]
+    standby_by_host: list[AssignmentInfoData.NumberedHost]
+    assignor_error: int
+    next_rebalance_ms: int
+    def __init__(
+        self,
+        *,
+        version: int = ...,
+        commonly_supported_version: int = ...,
+        active_tasks: list[AssignmentInfoData.TaskId] = ...,
+        standby_tasks: list[AssignmentInfoData.StandbyTask] = ...,
+        partitions_by_host: list[AssignmentInfoData.Host] = ...,
+        topics: list[AssignmentInfoData.Topic] = ...,
+        active_by_host: list[AssignmentInfoData.NumberedHost] = ...,
+        standby_by_host: list[AssignmentInfoData.NumberedHost] = ...,
+        assignor_error: int = ...,
+        next_rebalance_ms: int = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
 class BeginQuorumEpochRequest(WireMessage):
     SCHEMA: ClassVar[Message]
 
@@ -1281,6 +1397,54 @@ class ConfigRecord(WireMessage):
         resource_name: str = ...,
         name: str = ...,
         value: str | None = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class ConnectAssignment(WireMessage):
+    SCHEMA: ClassVar[Message]
+
+    class Connector(WireStruct):
+        connector: str
+        tasks: Sequence[int]
+        def __init__(
+            self,
+            *,
+            connector: str = ...,
+            tasks: Sequence[int] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    error: int
+    leader: str
+    leader_url: str
+    config_offset: int
+    assignment: list[ConnectAssignment.Connector] | None
+    revoked: list[ConnectAssignment.Connector] | None
+    delay: int
+    def __init__(
+        self,
+        *,
+        error: int = ...,
+        leader: str = ...,
+        leader_url: str = ...,
+        config_offset: int = ...,
+        assignment: list[ConnectAssignment.Connector] | None = ...,
+        revoked: list[ConnectAssignment.Connector] | None = ...,
+        delay: int = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class ConnectWorkerState(WireMessage):
+    SCHEMA: ClassVar[Message]
+    url: str
+    config_offset: int
+    allocation: bytes | None
+    def __init__(
+        self,
+        *,
+        url: str = ...,
+        config_offset: int = ...,
+        allocation: bytes | None = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -1882,6 +2046,16 @@ class ControllerRegistrationResponse(WireMessage):
         throttle_time_ms: int = ...,
         error_code: int = ...,
         error_message: str | None = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class CooperativeStickyUserData(WireMessage):
+    SCHEMA: ClassVar[Message]
+    generation: int
+    def __init__(
+        self,
+        *,
+        generation: int = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -7506,6 +7680,30 @@ class SnapshotHeaderRecord(WireMessage):
         *,
         version: int = ...,
         last_contained_log_timestamp: int = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class StickyUserData(WireMessage):
+    SCHEMA: ClassVar[Message]
+
+    class TopicAssignment(WireStruct):
+        topic: str
+        partitions: Sequence[int]
+        def __init__(
+            self,
+            *,
+            topic: str = ...,
+            partitions: Sequence[int] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    previous_assignment: list[StickyUserData.TopicAssignment]
+    generation: int
+    def __init__(
+        self,
+        *,
+        previous_assignment: list[StickyUserData.TopicAssignment] = ...,
+        generation: int = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 

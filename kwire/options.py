@@ -44,11 +44,13 @@ __all__ = [
     "FilterOptions",
     "Kind",
     "Option",
+    "SegmentOptions",
     "TrafficOptions",
     "check_form",
     "check_place",
     "chosen",
     "documented",
+    "of_segments",
     "settled",
     "texts",
     "values",
@@ -221,7 +223,13 @@ class FilterOptions(TypedDict, total=False):
     ]
     topics: Annotated[
         Iterable[str] | None,
-        Option(help="only what speaks of these topics", kind=NAMES, unset="all", flag="--topic", form=CAPTURE),
+        Option(
+            help="only what speaks of these topics (with kwire decode SEGMENT: the topic of a lone segment)",
+            kind=NAMES,
+            unset="all",
+            flag="--topic",
+            form=CAPTURE,
+        ),
     ]
     client_ids: Annotated[
         Iterable[str] | None,
@@ -249,8 +257,8 @@ class FilterOptions(TypedDict, total=False):
     ]
 
 
-class ContentOptions(FilterOptions, total=False):
-    """What is made of frames, wherever they come from."""
+class SegmentOptions(TypedDict, total=False):
+    """What holds for log segments too: the options of ``kwire.log.read``."""
 
     limits: Annotated[
         Limits,
@@ -272,6 +280,21 @@ class ContentOptions(FilterOptions, total=False):
             flag="--secrets",
         ),
     ]
+    read_committed: Annotated[
+        bool,
+        Option(
+            help="of tables of records: leave out what a consumer with isolation.level=read_committed does not get",
+            kind=SWITCH,
+            default=False,
+            unset="false",
+            flag="--read-committed",
+        ),
+    ]
+
+
+class ContentOptions(FilterOptions, SegmentOptions, total=False):
+    """What is made of frames, wherever they come from."""
+
     payloads: Annotated[
         bool,
         Option(
@@ -578,7 +601,7 @@ ACTS: Final[Mapping[str, tuple[str, ...]]] = {
 """Each option, and the entry points where it acts."""
 _NAMED: Final = {name.lower(): name for name in OPTIONS}
 FILTERS: Final = tuple(FilterOptions.__annotations__)
-OF_SEGMENTS: Final = tuple(name for name in ContentOptions.__annotations__ if OPTIONS[name].form != CAPTURE)
+OF_SEGMENTS: Final = tuple(SegmentOptions.__annotations__)
 """Options of what is made of frames that hold for log segments too (``kwire.log.read``)."""
 
 
@@ -597,6 +620,18 @@ def settled(options: Mapping[str, Any], place: str = PYTHON) -> CaptureOptions:
             meant = f": did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"{place}() got an unexpected keyword argument {name!r}{meant}")
     return cast(CaptureOptions, known | dict(options))
+
+
+def of_segments(options: Mapping[str, Any]) -> SegmentOptions:
+    """Options of ``kwire.log.read`` given as keywords, with the defaults of those that were not given.
+
+    Raises ``TypeError`` for a name that it does not have, as Python does.
+    """
+    known = {name: OPTIONS[name].default for name in OF_SEGMENTS}
+    for name in options:
+        if name not in known:
+            raise TypeError(f"kwire.log.read() got an unexpected keyword argument {name!r}")
+    return cast(SegmentOptions, known | dict(options))
 
 
 def chosen(options: Mapping[str, Any], group: Any) -> dict[str, Any]:

@@ -43,7 +43,7 @@ from kwire.capture.parts import Part, ends, latest
 from kwire.capture.reading import UNREADABLE, Reading, is_damage, said_of
 from kwire.capture.tracker import PART_BITS, STATE, STATE_VERSION, Packets, Tracker
 from kwire.errors import CaptureError
-from kwire.kernels.layouts import ABSENT, AT_THE_END, CONNECTION, PACKET, Role, Status
+from kwire.kernels.layouts import ABSENT, AT_THE_END, CONNECTION, NO_TIME, PACKET, Role, Status
 from kwire.kernels.tracking import LATEST_COPY, LATEST_SYN
 
 if TYPE_CHECKING:
@@ -243,7 +243,8 @@ class _Heads:
         responses = 2 * candidates + (role == Role.A_REQUESTS)
         caught_up = streams["next"][responses] >= streams["reference"][responses]
         sizes = np.array([self._of_slot[slot].size for slot in candidates.tolist()], np.int64)
-        paired = (frames["status"] == Status.OK) & (frames["response"] == 1) & (frames["latency"] != ABSENT)
+        # A response without a request has another status.
+        paired = (frames["status"] == Status.OK) & (frames["response"] == 1)
         answered = np.isin(candidates, frames["slot"][paired])
         settled = answered & synced & (caught_up | (sizes > ENOUGH_HEAD))
         settled |= (role == Role.OTHER) | (role == Role.ENCRYPTED)
@@ -652,12 +653,13 @@ def still_open(tracker: Tracker, since: int | None = None) -> pa.Table:
     ended = (streams["end"] >= 0) & (streams["next"] >= streams["end"])
     over = (rows["closed"] == 1) | (ended[0::2] & ended[1::2])
     if since is not None:
-        over |= np.maximum(streams["last_time"][0::2], streams["last_time"][1::2]) < since
+        times = np.maximum(streams["last_time"][0::2], streams["last_time"][1::2])
+        over |= (times < since) & (times > ABSENT)
     return tracker.save(int(rows["number"][slot]) for slot in latest(rows).values() if not over[slot])
 
 
 def _stated(rows: pa.Table, common: Mapping[str, Any]) -> pa.Table:
-    said = {"version": STATE_VERSION, "now": common.get("now", 0)}
+    said = {"version": STATE_VERSION, "now": common.get("now", NO_TIME)}
     return rows.replace_schema_metadata({"kwire": json.dumps(said)})
 
 
@@ -704,7 +706,8 @@ def _is_another(was: Mapping[str, Any], edge: Mapping[str, Any]) -> bool:
     same_way = [was["connection"][f"a_{name}"] for name in ("high", "low", "port")] == a
     stream, other = (was["a_to_b"], was["b_to_a"]) if same_way else (was["b_to_a"], was["a_to_b"])
     if stream["start"] >= 0 and _wrapped(stream["start"]) == _wrapped(start):
-        return bool(edge["a_to_b"]["first_time"] > max(stream["last_time"], other["last_time"]) + LATEST_COPY)
+        latest = max(one["last_time"] for one in (stream, other) if one["packets"] or one is stream)
+        return bool(latest != NO_TIME and edge["a_to_b"]["first_time"] > latest + LATEST_COPY)
     if stream["start"] >= 0:
         return True
     if stream["reference"] >= 0:

@@ -11,7 +11,8 @@ Rules kept here:
 - A direction has its bytes one after the other, as they come, or where ``position`` says they are: then what is missing
   is a hole, and what comes twice is a repeat, as of TCP.
 - Nothing says where a connection begins: a chunk may be the middle of a frame.
-- Chunks are to come in order of time. It is written as they are read: nothing of them is kept but a few numbers for
+- Chunks are to come in order of time, those without a time first: packets of these have none either, so the capture is
+  pcapng. It is written as they are read: nothing of them is kept but a few numbers for
   each connection.
 """
 
@@ -33,11 +34,16 @@ LARGEST: Final = 65_000
 MOST_CONNECTIONS: Final = 1 << 28
 """Made-up addresses for one end."""
 
-_FILE: Final = struct.pack(">IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, 101)
-"""The header of a pcap file: nanoseconds, packets of IP without a link layer."""
-_SECOND: Final = 1_000_000_000
-_LATEST: Final = (1 << 32) * _SECOND - 1
-_PACKET: Final = struct.Struct(">IIIIBBHHHBBH4s4sHHIIBBHHH")
+_FILE: Final = struct.pack(">IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28) + struct.pack(
+    ">IIHHIHHB3xHHI", 1, 32, 101, 0, 0, 9, 1, 9, 0, 0, 32
+)
+"""The beginning of a pcapng file: nanoseconds, packets of IP without a link layer."""
+_LATEST: Final = (1 << 32) * 1_000_000_000 - 1
+_ENHANCED: Final = struct.Struct(">7I")
+_ENHANCED_SIZE: Final = 32
+_SIMPLE: Final = struct.Struct(">3I")
+_SIMPLE_SIZE: Final = 16
+_PACKET: Final = struct.Struct(">BBHHHBBH4s4sHHIIBBHHH")
 _HEADERS: Final = 40
 _ACK: Final = 16
 _WORD: Final = (1 << 32) - 1
@@ -48,8 +54,8 @@ class Chunk(NamedTuple):
 
     connection: Any
     side: Any
-    time: int
-    """Nanoseconds since 1970."""
+    time: int | None
+    """Nanoseconds since 1970; None where it is not known."""
     payload: bytes
     position: int | None = None
     """Which byte of its direction is the first; None: the one behind the last."""
@@ -108,18 +114,26 @@ class Chunks:
             pair = self._pairs[chunk.connection] = self._pair(chunk)
         side = 0 if chunk.side == pair.first else 1
         at = pair.next[side] if chunk.position is None else chunk.position
-        seconds, rest = divmod(min(max(chunk.time, 0), _LATEST), _SECOND)
+        time = None if chunk.time is None else min(max(chunk.time, 0), _LATEST)
         source, target = pair.hosts[side], pair.hosts[1 - side]
         from_port, to_port = pair.ports[side], pair.ports[1 - side]
         acknowledged = pair.next[1 - side] & _WORD
         for begin in range(0, len(data), LARGEST):
             part = data[begin : begin + LARGEST]
             size = _HEADERS + len(part)
+            padding = -size % 4
+            if time is None:
+                total = _SIMPLE_SIZE + size + padding
+                self._ready += _SIMPLE.pack(3, total, size)
+            else:
+                total = _ENHANCED_SIZE + size + padding
+                self._ready += _ENHANCED.pack(6, total, 0, time >> 32, time & _WORD, size, size)
             self._ready += _PACKET.pack(
-                *(seconds, rest, size, size, 0x45, 0, size, 0, 0x4000, 64, 6, 0, source, target),
+                *(0x45, 0, size, 0, 0x4000, 64, 6, 0, source, target),
                 *(from_port, to_port, (at + begin) & _WORD, acknowledged, 0x50, _ACK, 65_535, 0, 0),
             )
             self._ready += part
+            self._ready += bytes(padding) + total.to_bytes(4, "big")
             self._packets += 1
         pair.next[side] = max(pair.next[side], at + len(data))
 

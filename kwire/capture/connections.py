@@ -52,7 +52,7 @@ class Connections:
         lost = sent["lost"].copy()
         for hole in (1, 2, 3, 4):
             lost += sent[f"hole_{hole}_end"] - sent[f"hole_{hole}"]
-        # As `framing._lost_at_the_end` has it: one alone may be a FIN, which takes a sequence number too.
+        # As `ordering._lost_at_the_end` has it: one alone may be a FIN, which takes a sequence number too.
         after = sent["acked"] - sent["reference"]
         counts = (sent["reference"] >= 0) & (sent["end"] < 0) & (after > 1) & (after <= MOST_WINDOW)
         return lost + after * counts

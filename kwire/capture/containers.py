@@ -23,7 +23,7 @@ from kwire.capture.magics import PCAP, PCAPNG, compression
 from kwire.errors import CaptureError
 from kwire.kernels.engine import PYTHON, Engine
 from kwire.kernels.layers import LINKS
-from kwire.kernels.layouts import INTERFACE, PACKET, joined
+from kwire.kernels.layouts import INTERFACE, NO_TIME, PACKET, joined
 from kwire.kernels.packets import (
     BINARY_UNITS,
     DECRYPTION_SECRETS,
@@ -87,7 +87,6 @@ class Container:
         self.counts = counts
         self.keys: KeyLog = KeyLog() if keys is None else keys
         self.kind: str = ""
-        self.last_time: int = 0
         self.unsupported: dict[int, int] = {}
         """Link types that are not supported, and how many packets have them."""
         self._little = False
@@ -152,10 +151,7 @@ class Container:
         pos = start
         error = None
         while True:
-            room, pos, stopped, last = pcapng_packets(
-                buf, pos, end, self._little, self._interfaces, self.last_time, self.counts, engine
-            )
-            self.last_time = int(last)
+            room, pos, stopped = pcapng_packets(buf, pos, end, self._little, self._interfaces, self.counts, engine)
             if len(room):
                 # A table is made for all that may come; a few packets must not hold on to the whole of it.
                 tables.append(joined([room]) if len(room) < len(room.base) // 4 else room)
@@ -186,8 +182,6 @@ class Container:
         error = None
         if stopped == Stopped.BAD:
             error = CaptureError("the file is damaged: a packet cannot be as long as it says here", offset=base + pos)
-        if len(table):
-            self.last_time = int(table["time"][-1])
         return table, pos, error
 
     def described(self, head: bytes) -> int | None:
@@ -218,7 +212,6 @@ class Container:
             "packet_header": self._packet_header,
             "limit": self._limit,
             "link": self._link,
-            "last_time": self.last_time,
             "unsupported": sorted(map(list, self.unsupported.items())),
             "interfaces": [list(row) for row in self._interfaces.tolist()],
             # Not for secrecy: what prints a state must not print them.
@@ -233,7 +226,6 @@ class Container:
         self._packet_header = state["packet_header"]
         self._limit = state["limit"]
         self._link = state["link"]
-        self.last_time = state["last_time"]
         self.unsupported = dict(state["unsupported"])
         self._interfaces = np.array([tuple(row) for row in state["interfaces"]], INTERFACE)
         self._interface_room = self._interfaces
@@ -298,8 +290,8 @@ class Container:
 
 
 def first_time(head: bytes) -> int | None:
-    """When the first packet of a capture was captured, in nanoseconds since 1970; None where ``head``, its first bytes,
-    does not say."""
+    """When the first packet of a capture that has a time was captured, in nanoseconds since 1970; None where ``head``,
+    its first bytes, does not say."""
     container = Container(np.zeros(len(Count), np.int64))
     data = np.frombuffer(head, np.uint8).copy()
     try:
@@ -307,7 +299,8 @@ def first_time(head: bytes) -> int | None:
     except CaptureError:
         return None
     packets, _, _ = container.packets(data, start, len(data), 0, PYTHON)
-    return int(packets["time"][0]) if len(packets) else None
+    times = packets["time"][packets["time"] != NO_TIME]
+    return int(times[0]) if len(times) else None
 
 
 def _interface_options(options: bytes, prefix: str) -> tuple[int, int]:

@@ -36,6 +36,7 @@ from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import (
     ABSENT,
     AT_THE_END,
+    NO_TIME,
     PACKETS_BEFORE,
     SEGMENT,
     STREAM,
@@ -61,8 +62,8 @@ _FIRST_BYTES: Final = 16
 """How many of a connection are remembered, for framing to recognise it by if it cannot be read."""
 _PIECE: Final = ("order", "pos", "len", "off", "time", "clock")
 _CONN: Final = ("opener", "opener_order", "closed_order")
-_NO_TIME: Final = (-1, 0)
-"""Of what came with no bytes: before all clocks."""
+_NOTHING: Final = (NO_TIME, ABSENT)
+"""Clock and time of what came with no bytes: before all clocks."""
 _ACTIVE: Final = ("stream", "first", "end")
 
 _REASONS: Final = {
@@ -117,6 +118,7 @@ class _Plaintext:
         """A segment of ``length`` bytes; ``data`` None: they could not be read. ``when``: clock and time of the bytes
         that made it readable."""
         clock, time = when
+        time = NO_TIME if time == ABSENT else time
         self._rows.append((stream, pos, length, -1 if data is None else self._at, time, order, clock, 0, order))
         if data is not None:
             self._parts.append(data)
@@ -132,8 +134,9 @@ class _Plaintext:
 
 def _later(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
     """The later clock of both, and the later time: where a clock was set back, or packets stand in the wrong order,
-    these are not of the same packet."""
-    return max(a[0], b[0]), max(a[1], b[1])
+    these are not of the same packet. ``b`` came after ``a``: where it has no time, that of both is not known."""
+    time = a[1] if b[1] == ABSENT else b[1] if b[1] == NO_TIME or a[1] == ABSENT else max(a[1], b[1])
+    return max(a[0], b[0]), time
 
 
 def _begins_record(data: bytes) -> bool:
@@ -159,7 +162,7 @@ class _Connection:
         """The first bytes of both."""
         self.first = (-1, 0, 0)
         """Side, clock and time of the first bytes: of the end that opened it, where that is known."""
-        self.times = [(0, 0), (0, 0)]
+        self.times = [_NOTHING, _NOTHING]
         """When the latest of each was known: clock and time, as a piece has them."""
         self.order = -1
         """When the latest of both was, as the number of a packet."""
@@ -233,7 +236,7 @@ class _Connection:
             return None
         had_failed = decryptor.has_failed
         self.order = max(self.order, order)
-        self._give(decryptor.finish(), _NO_TIME, out)
+        self._give(decryptor.finish(), _NOTHING, out)
         self.told = self.tls
         self.decryptor = None
         return self._fail(decryptor, out) if decryptor.has_failed and not had_failed else None
@@ -256,7 +259,7 @@ class _Connection:
                 self._ends.remove(one)
                 self.order = max(order, self.order)
                 if self.decryptor is not None:
-                    self._give(self.decryptor.end(side), _NO_TIME, out)
+                    self._give(self.decryptor.end(side), _NOTHING, out)
                 # One without a byte ends where it begins.
                 told["end"][side] = self.plain[side] if self.plain[side] >= 0 else end
                 told["end_order"][side] = self.order

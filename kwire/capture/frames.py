@@ -25,7 +25,7 @@ from kwire.errors import DecodeError, LimitError, UnsupportedVersionError
 from kwire.kernels.columns import Columns, Met, columns_of, frame_columns
 from kwire.kernels.engine import MACHINE, Engine, choose
 from kwire.kernels.judging import NOT_SUPPORTED, UNREADABLE, is_too_new, left_over
-from kwire.kernels.layouts import ABSENT, Reason, Status, taken
+from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Status, taken
 from kwire.kernels.numbers import grown
 from kwire.kernels.programs import MAX_DEPTH, job_column, registers_of, value_column
 from kwire.kernels.shapes import memory_for
@@ -337,9 +337,10 @@ class Frame:
         return self._frames.ends(self._values["slot"])[1 - self._values["client_side"]]
 
     @property
-    def time(self) -> int:
-        """When the capture had its last byte and all bytes before it."""
-        return self._values["time"]
+    def time(self) -> int | None:
+        """When the capture had its last byte and all bytes before it; None where the capture does not state it."""
+        time = self._values["time"]
+        return None if time == NO_TIME else time
 
     @property
     def size(self) -> int:
@@ -368,7 +369,8 @@ class Frame:
 
     @property
     def latency(self) -> int | None:
-        """Nanoseconds from the last byte of the request to the last byte of its response; None in requests."""
+        """Nanoseconds from the last byte of the request to the last byte of its response; None in requests, and where
+        one of them has no time."""
         return self._known("latency")
 
     @property

@@ -49,7 +49,6 @@ _CONNECTION: Final = {
     "opener": (-1, 1),
     "closed": _FLAG,
     "closed_order": _ORDER,
-    "closed_clock": (ABSENT, _ANY[1]),
     "opener_order": _ORDER,
     "settled_order": _ORDER,
     "begun_order": _ORDER,
@@ -94,8 +93,6 @@ _STREAM: Final = {
     "sums": (0, MOST_SUMS),
     "mapped": (-1, _SEQUENCE),
     "shift": (0, _SEQUENCE),
-    "latest": (ABSENT, _ANY[1]),
-    "clock": (ABSENT, _ANY[1]),
 }
 _WAITING: Final = {
     "id": _INT32,
@@ -172,7 +169,6 @@ def _check_container(container: Any) -> None:
         raise _wrong("packet_header")
     _number(container, "limit", 0, MAX_PACKET)
     _number(container, "link", *_PORT)
-    _number(container, "last_time", *_ANY)
     unsupported = container.get("unsupported")
     if not isinstance(unsupported, list) or not all(_are_numbers(one, _PORT, _COUNT) for one in unsupported):
         raise _wrong("unsupported")

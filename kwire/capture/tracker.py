@@ -48,7 +48,7 @@ from kwire.capture.links import named
 from kwire.capture.saved import check_common, check_connections, what_is_stated
 from kwire.capture.splits import Split
 from kwire.errors import CaptureError, MissingExtraError
-from kwire.kernels import framing, pairing, roles, streams, tracking
+from kwire.kernels import directions, framing, ordering, pairing, roles, streams, tracking
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, choose
 from kwire.kernels.hashing import fresh_key
 from kwire.kernels.layouts import (
@@ -56,6 +56,7 @@ from kwire.kernels.layouts import (
     AT_THE_END,
     CONNECTION,
     FRAME,
+    NO_TIME,
     PACKET,
     PACKETS_BEFORE,
     ROOM,
@@ -175,7 +176,7 @@ class Packets(NamedTuple):
     packets: Array
     """Table of PACKET: they stand in ``data``."""
     clock: Array
-    """For each packet the latest time that was seen up to it."""
+    """For each packet the latest time that was seen up to it, NO_TIME where none was."""
     slots: Array
     """For each packet the slot of its connection, -1 for none."""
     first_order: int
@@ -276,8 +277,11 @@ class Tracker:
         self._room: Array = np.zeros(1, ROOM)
         self._room["free"] = -1
         self._room["key_a"], self._room["key_b"] = fresh_key()
-        self._scratch = framing.Scratch(
-            np.zeros(2, framing.WAY), registers_of(1), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), np.int64)
+        self._scratch = directions.Scratch(
+            np.zeros(2, directions.DIRECTION),
+            registers_of(1),
+            np.zeros(MAX_DEPTH, np.int64),
+            np.zeros((0, 3), np.int64),
         )
         self._buffer: Array = np.empty(0, np.uint8)
         self._held: Array = np.empty(0, np.uint8)
@@ -292,7 +296,7 @@ class Tracker:
             self._begun = True
             self._begin = self._base = split.begin
         self._ended = False
-        self._now = 0
+        self._now = NO_TIME
         self._packets = 0
         self._frames = 0 if part is None else part << PART_BITS
         self._most_frames = 0
@@ -375,7 +379,7 @@ class Tracker:
         ends = np.empty(packets + 2, np.int64)
         # Of many, a second table would take as much again: they are sorted where they are.
         copied = ROOMS.take(rows.nbytes if count < MANY_FRAMES else 0).view(FRAME)
-        if choose(0)(framing.by_order)(rows, read, first_order, number, ends, at, place, in_order, copied):
+        if choose(0)(ordering.by_order)(rows, read, first_order, number, ends, at, place, in_order, copied):
             # By time is the same as by order, nearly always.
             if len(copied) < count:
                 rows = _in_order(rows, in_order)
@@ -384,7 +388,7 @@ class Tracker:
                 rows = copied
         else:
             rows["number"][in_order] = np.arange(number, number + count)
-            rows = _in_order(rows, place[np.argsort(rows["time"][place], kind="stable")])
+            rows = _in_order(rows, place[_by_time(rows, place)])
         frames = Frames(rows, data, self._known.connections, names.names, names.pool)
         if self._account is not None:
             self._account.frames(frames)
@@ -497,7 +501,9 @@ class Tracker:
         frames = self._given(rows, read, data, first_order, len(clock))
         if self._forgets and len(packets):
             self._forget(engine)
-            self._end_idle(int(packets["time"].min()) - IDLE)
+            times = packets["time"][packets["time"] != NO_TIME]
+            if len(times):
+                self._end_idle(int(times.min()) - IDLE)
         return frames
 
     def _end_idle(self, until: int) -> None:
@@ -507,7 +513,9 @@ class Tracker:
         self._idle_from = until + IDLE // 16
         rows, count = self._known.connections, self._known.n_connections
         latest = self._known.streams["last_time"][: 2 * count]
-        slots = np.flatnonzero(np.maximum(latest[0::2], latest[1::2]) < until)
+        latest = np.maximum(latest[0::2], latest[1::2])
+        # How long ago a packet without a time was is not known.
+        slots = np.flatnonzero((latest < until) & (latest > ABSENT))
         if len(slots) >= max(LEAST_IDLE, count // 4):
             rows["closed"][slots] = 1
             rows["closed_clock"][slots] = ABSENT
@@ -591,7 +599,7 @@ class Tracker:
             )
             room["active"] = 0
             first = read
-            while not engine(framing.tell_the_rest)(ended, 2 * len(slots), self._now, rows):
+            while not engine(ordering.tell_the_rest)(ended, 2 * len(slots), self._now, rows):
                 rows = self._make_room(rows, engine)
             told = rows[first : room["frames"]]
             told["slot"] = slots[told["slot"]]
@@ -600,7 +608,7 @@ class Tracker:
             room["active"] = 0
             if self._encrypted is not None:
                 self._encrypted.forget_positions(self._known)
-            while not engine(framing.tell_the_rest)(self._capture(), 2 * self._known.n_connections, self._now, rows):
+            while not engine(ordering.tell_the_rest)(self._capture(), 2 * self._known.n_connections, self._now, rows):
                 rows = self._make_room(rows, engine)
         return rows[: room["frames"]], read
 
@@ -646,9 +654,9 @@ class Tracker:
                 for end, order in zip(ends, rows["settled_order"][told].tolist(), strict=True):
                     self._brokers[end] = min(order, self._brokers.get(end, order))
 
-    def _capture(self) -> framing.Capture:
+    def _capture(self) -> directions.Capture:
         names = self._client_ids
-        return framing.Capture(
+        return directions.Capture(
             self._known.connections,
             self._known.streams,
             self._waiting,
@@ -1025,6 +1033,18 @@ def _distinct(numbers: Array) -> Array:
     first = np.ones(len(numbers), bool)
     np.not_equal(numbers[1:], numbers[:-1], out=first[1:])
     return numbers[first]
+
+
+def _by_time(rows: Array, place: Array) -> Array:
+    """The order by time of the rows ``place``. One without a time stands behind those that were known before it."""
+    times = rows["time"][place]
+    unknown = times == NO_TIME
+    if not unknown.any():
+        return np.argsort(times, kind="stable")
+    order = rows["order"][place]
+    known = np.argsort(order, kind="stable")
+    times[known] = np.where(unknown[known], np.maximum.accumulate(times[known]), times[known])
+    return np.lexsort((order, times))
 
 
 def _in_order(rows: Array, order: Array) -> Array:

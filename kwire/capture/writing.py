@@ -7,6 +7,8 @@ Rules kept here:
 
 - Packets are written as they were: bytes, link type, time to the nanosecond, size on the wire. Only fragments of IP
   packets are joined to what they are parts of.
+- A packet without a time is written as a Simple Packet Block, which has none. Such a block belongs to the first
+  interface of its section. Where this is another one, a new section begins.
 - What goes on with damage gives the packets before it.
 
 Format: pcapng as in draft-ietf-opsawg-pcapng.
@@ -33,9 +35,10 @@ _MOST: Final = (1 << 64) - 1
 
 
 class Raw(NamedTuple):
-    """A packet: time in nanoseconds since 1970, what the capture has of it, its size on the wire, its link type."""
+    """A packet: time in nanoseconds since 1970 (None: the capture does not state it), what the capture has of it, its
+    size on the wire, its link type."""
 
-    time: int
+    time: int | None
     data: bytes
     size: int
     link: int
@@ -54,6 +57,8 @@ def packets_of(
     """The packets of some connections, in the order of the capture. Raises what ``Reading`` does."""
     import numpy as np
 
+    from kwire.kernels.layouts import NO_TIME
+
     reading = Reading(
         source, ports=ports, vxlan_ports=vxlan_ports, keys=keys, name=name, progress=progress, part=Part()
     )
@@ -71,7 +76,8 @@ def packets_of(
         for k in np.flatnonzero(mine).tolist():
             row = window.packets[k]
             begin, size = int(row["off"]), int(row["captured"])
-            yield Raw(int(row["time"]), window.data[begin : begin + size].tobytes(), int(row["size"]), int(row["link"]))
+            time = None if row["time"] == NO_TIME else int(row["time"])
+            yield Raw(time, window.data[begin : begin + size].tobytes(), int(row["size"]), int(row["link"]))
 
 
 class PcapngWriter:
@@ -79,21 +85,41 @@ class PcapngWriter:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._interfaces: dict[int, int] = {}
+        self._interfaces: dict[tuple[int, int], int] = {}
+        """The numbers of those of this section, by link type and by the bytes up to which packets are captured (0: all
+        of them)."""
         self.packets: int = 0
         file.write(_SECTION)
 
     def write(self, packet: Raw) -> None:
         """Writes a packet."""
-        number = self._interfaces.get(packet.link)
-        if number is None:
-            number = self._interfaces[packet.link] = len(self._interfaces)
-            resolution = struct.pack("<HHB3xHH", 9, 1, _RESOLUTION, 0, 0)
-            self._block(1, struct.pack("<HHI", packet.link, 0, 0) + resolution)
+        self.packets += 1
+        if packet.time is None:
+            self._write_simple(packet)
+            return
+        number = self._interface(packet.link, 0)
         time = min(max(packet.time, 0), _MOST)
         head = struct.pack("<5I", number, time >> 32, time & 0xFFFFFFFF, len(packet.data), packet.size)
         self._block(6, head + packet.data)
-        self.packets += 1
+
+    def _write_simple(self, packet: Raw) -> None:
+        """Writes a packet without a time. How much of it was captured is said by its interface alone."""
+        size = max(packet.size, len(packet.data))
+        of = packet.link, 0 if size == len(packet.data) else len(packet.data)
+        if self._interfaces and self._interfaces.get(of) != 0:
+            self._interfaces.clear()
+            self._file.write(_SECTION)
+        self._interface(*of)
+        self._block(3, struct.pack("<I", size) + packet.data)
+
+    def _interface(self, link: int, most: int) -> int:
+        """The number of an interface of this section, which is described where it is new."""
+        number = self._interfaces.get((link, most))
+        if number is None:
+            number = self._interfaces[link, most] = len(self._interfaces)
+            resolution = struct.pack("<HHB3xHH", 9, 1, _RESOLUTION, 0, 0)
+            self._block(1, struct.pack("<HHI", link, 0, most) + resolution)
+        return number
 
     def _block(self, kind: int, body: bytes) -> None:
         body += bytes(-len(body) % 4)

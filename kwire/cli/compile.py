@@ -90,13 +90,13 @@ def _records() -> None:
 
     from kwire import log
     from kwire.kernels.engine import MACHINE
-    from kwire.kernels.framing import with_body_of
     from kwire.kernels.layouts import FRAME
     from kwire.kernels.names import NameTable, fill_lookup
+    from kwire.kernels.ordering import with_body_of
     from kwire.kernels.partitions import count_records, deliveries, int_lists
     from kwire.kernels.programs import JOB, ProgramSet, locate
     from kwire.kernels.records import uniform
-    from kwire.log.reading import headers
+    from kwire.log.regions import headers
     from kwire.records.columnar import decode_batches, decode_sets
 
     nothing, none = np.zeros(64, np.uint8), np.zeros(0, np.int64)

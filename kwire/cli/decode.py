@@ -127,6 +127,12 @@ def register(subparsers: Any) -> None:
         metavar="N",
         help="decode so many captures or segments at once (0: as many as there are processors)",
     )
+    parser.add_argument(
+        "--partition",
+        type=_partition,
+        metavar="N",
+        help="with --topic: the partition of a lone segment",
+    )
     parser.add_argument("--deep", action="store_true", help="decode the records of Kafka's own topics (segments)")
     parser.add_argument("--check-indexes", action="store_true", help="compare .index and .timeindex (segments)")
     parser.add_argument(
@@ -139,6 +145,12 @@ def register(subparsers: Any) -> None:
     )
     add_options(parser)
     parser.set_defaults(run=run, more=[], parser=parser)
+
+
+def _partition(text: str) -> int:
+    if not text.isdecimal() or len(text) > 10 or int(text) >= 1 << 31:
+        raise argparse.ArgumentTypeError(f"{text} is no number of a partition")
+    return int(text)
 
 
 def _jobs(text: str) -> int:
@@ -162,9 +174,15 @@ def run(args: argparse.Namespace) -> int:
     segments = _segments(files)
     if segments:
         for name in (*given(args), "account"):
-            if getattr(args, name) and (name not in OPTIONS or OPTIONS[name].form == CAPTURE):
+            if name != "topics" and getattr(args, name) and (name not in OPTIONS or OPTIONS[name].form == CAPTURE):
                 args.parser.error(f"{flag_of(name)} is for captures")
+        if len(args.topics or ()) > 1:
+            args.parser.error("--topic says of which topic segments are: one")
+        if args.partition is not None and not args.topics:
+            args.parser.error("--partition goes with --topic")
         return _decode_segments(files, segments, args)
+    if args.partition is not None:
+        args.parser.error("--partition is for log segments")
     if args.jobs > 1 and (args.follow or "-" in files):
         args.parser.error("-j is for files that are there: not for --follow and standard input")
     if args.jobs > 1 and args.as_ == "hono":
@@ -212,6 +230,8 @@ def run(args: argparse.Namespace) -> int:
             try:
                 table = chosen_table(name, args.api, _direction(args), payloads=args.payloads)
                 args.only.check(table)
+                if args.read_committed:
+                    table.check_isolation()
             except ValueError as wrong:
                 args.parser.error(str(wrong))
             shown, schemas[name] = _chosen(table, args.columns)
@@ -347,8 +367,9 @@ def _segment(
 
 
 def _of_segments(args: argparse.Namespace) -> dict[str, Any]:
-    """The options of reading log segments."""
-    return {name: getattr(args, name) for name in OF_SEGMENTS}
+    """The options of reading log segments, and which segments these are."""
+    topic = args.topics[0] if args.topics else None
+    return {name: getattr(args, name) for name in OF_SEGMENTS} | {"topic": topic, "partition": args.partition}
 
 
 def _segments(files: list[str]) -> list[str]:
@@ -381,6 +402,11 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
     table = tables.table(wanted[0], tables.LOG)
     if args.deep and table.deep is not None:
         table = table.deep
+    if args.read_committed:
+        try:
+            table.check_isolation()
+        except ValueError as wrong:
+            args.parser.error(str(wrong))
     shown, schema = _chosen(table, args.columns)
     with open_output(args.format, args.output, shown, schema) as output:
         if args.jobs > 1:

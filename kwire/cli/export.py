@@ -171,9 +171,7 @@ def _pcapng(args: argparse.Namespace, only: Filter) -> int:
                     for packet in packets_of(
                         stream, wanted, keys=keys, name=name, progress=progress, **chosen(given(args), TrafficOptions)
                     ):
-                        if (only.start is None or packet.time >= only.start) and (
-                            only.end is None or packet.time < only.end
-                        ):
+                        if _is_within(packet.time, only):
                             writer.write(packet)
                 if args.otlp is None:
                     # Else it has been said with the spans.
@@ -183,6 +181,13 @@ def _pcapng(args: argparse.Namespace, only: Filter) -> int:
                 code = BAD_INPUT
     say(f"{args.pcapng}: {writer.packets:,} packets of {connections:,} connections")
     return code
+
+
+def _is_within(time: int | None, only: Filter) -> bool:
+    """Whether a packet is of the wanted time; of one without a time that is not known."""
+    if time is None:
+        return only.start is None and only.end is None
+    return (only.start is None or time >= only.start) and (only.end is None or time < only.end)
 
 
 def _connections(args: argparse.Namespace, name: str, keys: Any, wanted: set[int], notes: list[str]) -> None:

@@ -6,12 +6,15 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.errors import KwireError
+from kwire.naming import public
 from kwire.tables.showing import readable
 
 if TYPE_CHECKING:
+    from kwire.log.entries import Entries
     from kwire.log.folders import Folder, Partition
 
 __all__ = ["register"]
@@ -24,6 +27,7 @@ examples:
   kwire segments /var/lib/kafka/data
   kwire segments orders-0
   kwire segments data --format jsonl | jq 'select(.problems != [])'
+  kwire segments orders-0/00000000000000000042.index
 
 The exit code is 0 where all is as it should be, 1 where something is not, 2 where a directory cannot be read.
 """
@@ -40,9 +44,17 @@ def register(subparsers: Any) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("folders", nargs="+", metavar="FOLDER", help="a data directory, or that of a partition")
     parser.add_argument(
-        "--format", choices=("text", "jsonl"), default="text", help="for people, or a line for each partition"
+        "folders",
+        nargs="+",
+        metavar="FOLDER",
+        help="a data directory, or that of a partition; or a file in one: an index, a snapshot, a checkpoint",
+    )
+    parser.add_argument(
+        "--format",
+        choices=("text", "jsonl"),
+        default="text",
+        help="for people, or a line for each partition or entry",
     )
     parser.set_defaults(run=run)
 
@@ -51,20 +63,49 @@ def run(args: argparse.Namespace) -> int:
     """Describes the folders. Returns 0, 1 where something is wrong, or 2 where a folder could not be read."""
     from kwire import log
     from kwire.cli.stderr import BAD_INPUT, print_error
+    from kwire.log.entries import Entries, entries, has_entries
 
     code = 0
     for name in args.folders:
         try:
-            folder = log.describe(name)
+            is_file = has_entries(Path(name).name) and not Path(name).is_dir()
+            found = entries(name) if is_file else log.describe(name)
         except (KwireError, OSError) as error:
             print_error(error, name)
             code = BAD_INPUT
             continue
-        for line in _lines(folder) if args.format == "jsonl" else _text(folder):
+        as_json = args.format == "jsonl"
+        if isinstance(found, Entries):
+            lines, sound = _entries(name, found, as_json=as_json), not found.problems
+        else:
+            lines, sound = _lines(found) if as_json else _text(found), found.sound
+        for line in lines:
             sys.stdout.write(line + "\n")
-        if not folder.sound:
+        if not sound:
             code = code or WRONG
     return code
+
+
+# --- A file by itself -------------------------------------------------------------------------------------------------
+
+
+def _entries(name: str, found: Entries, *, as_json: bool) -> Iterator[str]:
+    """The lines of a file: its entries, each with what is wrong with it."""
+    rows: list[dict[str, Any]] = [*found.rows]
+    # What is wrong with the end of a file is of no entry.
+    rows += [{}] * (max(found.problems, default=-1) + 1 - len(rows))
+    if not as_json:
+        checked = ", held against the segment" if found.is_checked else ""
+        counted = _counted(len(found.rows), "entry", "entries")
+        yield readable(f"{public(name)}: {found.kind}, {counted}{checked}", None)
+    for number, row in enumerate(rows):
+        problem = found.problems.get(number)
+        if as_json:
+            yield json.dumps({"file": public(name), "entry": number, **row, "problem": problem}, ensure_ascii=True)
+            continue
+        said = ", ".join(f"{one.replace('_', ' ')} {value}" for one, value in row.items() if value is not None)
+        wrong = "" if problem is None else f"{': ' if said else ''}problem: {problem}"
+        yield readable(f"  {number}: {said}{wrong}", None)
 
 
 # --- As JSON ----------------------------------------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""Layouts to byte-exact codecs: generated Python (``emit``), its careful twin (``tracked``), and the reference."""
+"""Layouts to byte-exact codecs: generated Python (``decoder``, ``encoder``), its twin (``tracked``), the reference."""

@@ -24,7 +24,7 @@ from kwire.schema import model
 __all__ = ["FEW_NUMBERS", "UNKNOWN_TAG", "element", "elements", "exceeded", "uncounted"]
 
 FEW_NUMBERS: Final = 16
-"""Arrays of so many numbers are counted with the struct around them. The guesses of ``emit`` are not longer."""
+"""Arrays of so many numbers are counted with the struct around them. The guesses of ``decoder`` are not longer."""
 UNKNOWN_TAG: Final = 256
 """A dict with one item, its bytes and its number; each has a dict of its own at worst."""
 

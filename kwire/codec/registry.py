@@ -3,9 +3,9 @@
 ``codec(message, version)`` gives the codec of one layout; ``message_class`` and ``struct_class`` the message's classes.
 Everything is keyed by the ``Message`` object itself, so a user's own schemas live beside the built-in ones.
 
-A ``Codec`` is either implementation behind one interface: ``compiled`` (generated Python; ``kwire.codec.emit``) or
-``reference`` (``construct``; ``kwire.codec.reference``). Tests and fuzzers hold them against each other; everybody else
-uses the compiled one, and neither importing this module nor decoding with it imports construct.
+A ``Codec`` is either implementation behind one interface: ``compiled`` (generated Python; ``kwire.codec.decoder`` and
+``encoder``) or ``reference`` (``construct``; ``kwire.codec.reference``). Tests and fuzzers compare them.
+Everybody else uses the compiled one. Neither importing this module nor decoding with it imports construct.
 
 Rules: a codec takes ``bytes`` and raises ``DecodeError`` or ``EncodeError`` only; generated source is registered with
 ``linecache``, so that tracebacks and debuggers show it.
@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
 from kwire import schema
-from kwire.codec import costs, emit, spelling, tracked
+from kwire.codec import costs, decoder, encoder, generated, spelling, tracked
 from kwire.codec.objects import WireMessage, WireStruct, make_classes
 from kwire.errors import EncodeError, UnsupportedVersionError
 from kwire.limits import DEFAULT_LIMITS, Limits
@@ -117,7 +117,7 @@ class CompiledCodec(Codec):
     )
 
     read: Callable[..., Any]
-    """The generated decoder, or what compiles it first. It may raise any of ``emit.FAILURES``."""
+    """The generated decoder, or what compiles it first. It may raise any of ``generated.FAILURES``."""
     write: Callable[..., bytes]
     """The generated encoder, likewise."""
 
@@ -130,7 +130,7 @@ class CompiledCodec(Codec):
         self._structs = _structs(message)
         self.read = self._first_decode
         self.write = self._first_encode
-        self._guesses: emit.Guesses = {}
+        self._guesses: decoder.Guesses = {}
         self._plain: dict[int, Counter[tuple[int, ...]]] = {}
         self._misses = 0
         self._recompilations = 0
@@ -139,7 +139,7 @@ class CompiledCodec(Codec):
         self._uncounted = -1
         self._limits: tuple[Limits | None, int] = (None, -1)
         """Other limits than the default that were given last, and up to which length nothing is counted then."""
-        self._variants: dict[emit.Variant, Callable[[bytes, int, int], tuple[Any, int]]] = {}
+        self._variants: dict[decoder.Variant, Callable[[bytes, int, int], tuple[Any, int]]] = {}
 
     def _first_decode(self, *arguments: Any) -> Any:
         with self._lock:
@@ -153,14 +153,14 @@ class CompiledCodec(Codec):
         self.write = self._compile("encode", self._encoder_source)
         return self.write(*arguments)
 
-    def _decoder_source(self, globals_: dict[str, Any], variant: emit.Variant = emit.PLAIN) -> str:
-        return emit.decoder_source(self.layout, self._structs, globals_, self._guesses, variant)
+    def _decoder_source(self, globals_: dict[str, Any], variant: decoder.Variant = decoder.PLAIN) -> str:
+        return decoder.decoder_source(self.layout, self._structs, globals_, self._guesses, variant)
 
     def _encoder_source(self, globals_: dict[str, Any]) -> str:
-        return emit.encoder_source(self.layout, self._structs, globals_)
+        return encoder.encoder_source(self.layout, self._structs, globals_)
 
     def _compile(self, name: str, generate: Callable[[dict[str, Any]], str], kind: str = "") -> Any:
-        globals_ = emit.namespace(self._structs)
+        globals_ = generated.namespace(self._structs)
         if self._recompilations < self.MOST_RECOMPILATIONS:
             globals_["plain"] = partial(self._count_plain, self._generation)
         source = generate(globals_)
@@ -199,7 +199,9 @@ class CompiledCodec(Codec):
         self._variants = {}
 
     def _guess(self, site: int, counter: Counter[tuple[int, ...]]) -> None:
-        common = [one for one in counter.most_common(emit.MOST_SHAPES) if max(one[0], default=0) <= emit.LONGEST_GUESS]
+        common = [
+            one for one in counter.most_common(decoder.MOST_SHAPES) if max(one[0], default=0) <= decoder.LONGEST_GUESS
+        ]
         total = counter.total()
         counter.clear()
         # A guess that is wrong more often than not costs more than it saves, and so do a rare and a very long one.
@@ -211,7 +213,9 @@ class CompiledCodec(Codec):
 
     def source(self) -> str:
         """The generated Python of both directions."""
-        return "\n\n".join(make(emit.namespace(self._structs)) for make in (self._decoder_source, self._encoder_source))
+        return "\n\n".join(
+            make(generated.namespace(self._structs)) for make in (self._decoder_source, self._encoder_source)
+        )
 
     def decode(self, data: bytes, pos: int = 0, limits: Limits | None = None) -> Any:
         size = len(data)
@@ -222,7 +226,7 @@ class CompiledCodec(Codec):
                 made, end = self._counted(data, pos, limits)
             if end == size:
                 return made
-        except emit.FAILURES as failure:
+        except generated.FAILURES as failure:
             return self._again(failure, data, pos, limits, whole=True)[0]
         return self._again(None, data, pos, limits, whole=True)[0]
 
@@ -235,7 +239,7 @@ class CompiledCodec(Codec):
                 made, end = self._counted(data, pos, limits)
             if end <= size:
                 return made, end
-        except emit.FAILURES as failure:
+        except generated.FAILURES as failure:
             return self._again(failure, data, pos, limits, whole=False)
         return self._again(None, data, pos, limits, whole=False)
 
@@ -249,7 +253,7 @@ class CompiledCodec(Codec):
             known = self._limits = limits, costs.uncounted(self.layout, limits)
         if not lenient and len(data) <= known[1]:
             return self.read(data, pos)  # type: ignore[no-any-return]
-        variant = emit.Variant(counted=True, lenient=lenient)
+        variant = decoder.Variant(counted=True, lenient=lenient)
         decode = self._variants.get(variant)
         if decode is None:
             with self._lock:
@@ -258,7 +262,7 @@ class CompiledCodec(Codec):
                 self._variants[variant] = decode
         try:
             return decode(data, pos, limits.for_objects(len(data)))
-        except emit.BeyondError as beyond:
+        except generated.BeyondError as beyond:
             raise costs.exceeded(limits, len(data), self.label, beyond.path, beyond.offset) from None
 
     def _again(
@@ -270,7 +274,7 @@ class CompiledCodec(Codec):
                 made, end = self._counted(data, pos, limits, lenient=True)
                 if end == len(data) or (end < len(data) and not whole):
                     return made, end
-            except emit.FAILURES:
+            except generated.FAILURES:
                 pass
         return tracked.decode(
             self.layout, self.label, self._structs, data, pos, whole=whole, limits=limits or DEFAULT_LIMITS
@@ -281,7 +285,7 @@ class CompiledCodec(Codec):
             return self._encode_kept(value)
         try:
             return self.write(value)
-        except emit.FAILURES:
+        except generated.FAILURES:
             return tracked.encode(self.layout, self.label, value)
 
 
@@ -293,9 +297,8 @@ class FrameCodec(CompiledCodec):
     ``constants`` are the fields of the header that are the same in all these frames, ``rest`` are the others, in wire
     order.
 
-    Both raise any of ``emit.FAILURES`` for what they leave to the codecs of header and message, one after the other:
-    these word the errors, read strings that are not UTF-8 and tags in headers, and count objects where there may be
-    too many.
+    Both raise any of ``generated.FAILURES`` for what they leave to the codecs of header and message. These word the
+    errors, read strings that are not UTF-8 and tags in headers, and count objects where there may be too many.
     """
 
     __slots__ = ("_frame", "_made", "_parts")
@@ -314,17 +317,17 @@ class FrameCodec(CompiledCodec):
         self._made = made
         self._parts = {**_structs(message), **_structs(header.message)}
         most = min(costs.uncounted(one, DEFAULT_LIMITS) for one in (header.layout, self.layout))
-        self._frame = emit.Frame(header.layout, constants, told, most)
+        self._frame = decoder.Frame(header.layout, constants, told, most)
 
     def _compile(self, name: str, generate: Callable[[dict[str, Any]], str], kind: str = "") -> Any:
         return super()._compile(name, generate, f"{kind}, whole frame")
 
-    def _decoder_source(self, globals_: dict[str, Any], variant: emit.Variant = emit.PLAIN) -> str:
-        globals_ |= {**emit.namespace(self._parts), "C_frame": self._made, "plain": globals_["plain"]}
-        return emit.decoder_source(self.layout, self._parts, globals_, self._guesses, variant, self._frame)
+    def _decoder_source(self, globals_: dict[str, Any], variant: decoder.Variant = decoder.PLAIN) -> str:
+        globals_ |= {**generated.namespace(self._parts), "C_frame": self._made, "plain": globals_["plain"]}
+        return decoder.decoder_source(self.layout, self._parts, globals_, self._guesses, variant, self._frame)
 
     def _encoder_source(self, globals_: dict[str, Any]) -> str:
-        return emit.encoder_source(self.layout, self._structs, globals_, self._frame)
+        return encoder.encoder_source(self.layout, self._structs, globals_, self._frame)
 
 
 class ReferenceCodec(Codec):

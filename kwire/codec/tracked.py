@@ -1,6 +1,6 @@
 """The careful twin of the compiled codecs: walks a layout and knows at every byte where it is.
 
-The compiled decoders (``kwire.codec.emit``) carry neither path nor offset. When one of them fails, for whatever
+The compiled decoders (``kwire.codec.decoder``) carry neither path nor offset. When one of them fails, for whatever
 reason, the same bytes run through ``decode`` here, which says what is wrong and where, or finds that nothing is: a
 string that is not UTF-8 is the one thing that the compiled code cannot read and that is no error. The same holds for
 encoding. So the compiled code may fail with any exception, and only this module words errors.

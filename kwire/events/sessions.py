@@ -260,7 +260,8 @@ class Pushed:
 class Sessions:
     """The rules about clients and what they are told, of many clients side by side.
 
-    ``connection`` names a connection in any way that tells two apart; times are in nanoseconds.
+    ``connection`` names a connection in any way that tells two apart; times are in nanoseconds, None where they are not
+    known: then nothing is said of how long somebody waited.
     """
 
     def __init__(self) -> None:
@@ -282,7 +283,7 @@ class Sessions:
         self._instances.put(instance, found)
         return found
 
-    def asks(self, connection: Hashable, request: Any, time: int) -> list[Violation]:
+    def asks(self, connection: Hashable, request: Any, time: int | None) -> list[Violation]:
         """A GetTelemetrySubscriptions request."""
         link = self._link(connection)
         instance: UUID = request.client_instance_id
@@ -293,12 +294,12 @@ class Sessions:
             found = [Violation("second_handshake", said)]
         else:
             found = []
-        if link.told is not None and not link.at_once:
+        if time is not None and link.told is not None and not link.at_once:
             found += _early(time - link.told, link.interval_ms, 1 - LATITUDE, "asks", "it was told its subscription")
         link.at_once = False
         return found
 
-    def told(self, connection: Hashable, asked: UUID, response: Any, time: int) -> list[Violation]:
+    def told(self, connection: Hashable, asked: UUID, response: Any, time: int | None) -> list[Violation]:
         """The answer to a request of the instance ``asked``. One with an error tells nothing else."""
         link = self._link(connection)
         if response.error_code:
@@ -332,7 +333,7 @@ class Sessions:
         """A subscription that an instance was told."""
         return self._subscriptions.get((instance, subscription))
 
-    def pushes(self, connection: Hashable, request: Any, time: int, size: int | None = None) -> Pushed:
+    def pushes(self, connection: Hashable, request: Any, time: int | None, size: int | None = None) -> Pushed:
         """A PushTelemetry request; what is wrong with its metrics is said by ``known.measured``.
 
         ``size``: the bytes of its metrics, where it does not have them itself."""
@@ -347,7 +348,7 @@ class Sessions:
             found.append(Violation("after_terminating", "pushes after its terminating push"))
         elif not request.terminating:
             interval = known.subscription.push_interval_ms if known is not None else one.interval_ms
-            if interval is not None:
+            if interval is not None and time is not None:
                 found += _too_soon(one, time, interval)
         one.pushed = time
         one.terminated = one.terminated or bool(request.terminating)

@@ -126,6 +126,8 @@ class Of(IntEnum):
     """The type of the group protocol: says whether ``EMBEDDED`` looks into bytes."""
     TOPIC = 2
     """Perhaps the topic of the metadata log, whose records are secret."""
+    USER_DATA = 3
+    """What an assignor adds, which depends on its name: a frame with such bytes is declined."""
 
 
 class Code(Row):
@@ -210,6 +212,8 @@ _NULL, _TRUE, _FALSE, _BYTES_IS, _REDACTED, _SHOWN, _SHOWN_END, _VERSION = (
     (int64(at), int64(size)) for at, size in ((0, 4), (4, 4), (8, 5), (13, 9), (22, 12), (34, 16), (50, 2), (52, 11))
 )
 _CONSUMER: Final = np.frombuffer(b"consumer", np.uint8).copy()
+_CONNECT: Final = np.frombuffer(b"connect", np.uint8).copy()
+"""The other type of a group protocol that is decoded. Its frames are rare, and declined."""
 _METADATA: Final = np.frombuffer(b"__cluster_metadata", np.uint8).copy()
 _METADATA_ID: Final = np.frombuffer(bytes(15) + b"\1", np.uint8).copy()
 
@@ -385,11 +389,15 @@ def _text(buf: Array, at: int, length: int, instruction: Any, out: Array, n: int
             protocol = _NO_PROTOCOL
     elif op == Write.STRING:
         if instruction.of == Of.PROTOCOL:
+            if _is(buf, at, length, _CONNECT):
+                return int64(-1), protocol
             protocol = _IS_CONSUMER if _is(buf, at, length, _CONSUMER) else _IS_OTHER
         elif instruction.of == Of.TOPIC and _is(buf, at, length, _METADATA):
             return int64(-1), protocol
         n = string(buf, at, length, _AS_IT_IS, out, n)
     elif op == Write.BYTES:
+        if instruction.of == Of.USER_DATA and length > 0:
+            return int64(-1), protocol
         n = _base64(buf, at, length, out, n)
     elif op == Write.SIZE:
         n = decimal(out, _word(out, n, _BYTES_IS), length)

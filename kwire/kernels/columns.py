@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kwire.kernels.engine import kernel
-from kwire.kernels.layouts import ABSENT, Reason, Status
+from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Status
 from kwire.kernels.numbers import SLACK, copy_wide, int64
 from kwire.schema.keys import ApiKey
 
@@ -53,7 +53,9 @@ class Told(IntEnum):
     """How many are ApiVersions requests or responses."""
     NOT_OK = 11
     """How many have another status."""
-    COUNT = 12
+    NO_TIME = 12
+    """How many frames have none."""
+    COUNT = 13
 
 
 class Met(NamedTuple):
@@ -141,6 +143,7 @@ def frame_columns(
     wrong = int64(0)
     asking = int64(0)
     not_ok = int64(0)
+    no_time = int64(0)
     mixed = int64(rows.shape[0] == 0 or made.connection.shape[0] == 0)
     bits = int64(0)
     count = made.connection.shape[0]
@@ -170,6 +173,7 @@ def frame_columns(
             n_clients += 1
         made.client[k] = place
         made.number[k] = row.number
+        no_time += row.time == NO_TIME
         made.micros[k] = row.time // _MICROSECOND
         made.size[k] = row.size
         response = int64(row.response)
@@ -227,6 +231,7 @@ def frame_columns(
     told[int64(Told.WRONG)] = wrong
     told[int64(Told.ASKING)] = asking
     told[int64(Told.NOT_OK)] = not_ok
+    told[int64(Told.NO_TIME)] = no_time
 
 
 @kernel

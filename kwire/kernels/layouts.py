@@ -5,8 +5,8 @@ A table is a one-dimensional numpy array of one of these types. A kernel reads a
 
 A connection is a row of the table of connections, its slot; its two directions are rows 2 * slot (A to B, where A is
 the end that sent the first packet seen) and 2 * slot + 1 of the table of streams. A position counts the bytes of one
-direction. Times are nanoseconds since 1970. An ``order`` is the number of a packet, counted over the whole capture: it
-says when the capture had something.
+direction. Times are nanoseconds since 1970, or ``NO_TIME``. An ``order`` is the number of a packet, counted over the
+whole capture: it says when the capture had something.
 
 Rules kept here:
 
@@ -49,6 +49,7 @@ __all__ = [
     "NAME",
     "NAMES_USED",
     "NOT_ENTERED",
+    "NO_TIME",
     "PACKET",
     "PACKETS_BEFORE",
     "PIECE",
@@ -90,6 +91,10 @@ __all__ = [
 
 ABSENT: Final = -(1 << 62)
 """In a field of a table: no value."""
+
+NO_TIME: Final = -(1 << 63)
+"""In place of a time that the capture does not state. It is earlier than any: what asks for the latest time passes over
+it, and nothing may be computed with it."""
 
 AT_THE_END: Final = 1 << 62
 """The order of what is told when the capture has ended."""
@@ -377,15 +382,15 @@ class Stream(Row):
     """1 while segments may wait behind a hole, ``tracking.BEGINS`` while they may for the beginning of the stream:
     acknowledgements are written down then."""
     time: int
-    """When the capture had the latest bytes of it that were put in order, -1 before the first."""
+    """When the capture had the latest bytes of it that were put in order, ABSENT before the first."""
     placed: int
     """Position up to which its bytes have been put in order, or given up; -1 before the first."""
     placed_order: int
     """When that was, as the number of a packet; -1 before the first byte."""
     latest: int
-    """When the capture had all before ``placed``, ABSENT before the first byte."""
+    """When the capture had all before ``placed``, as far as it states times; ABSENT before the first byte."""
     clock: int
-    """What the capture's clock showed then, ABSENT before the first byte."""
+    """What the capture's clock showed then, NO_TIME before the first byte."""
     heard: int
     """What was acknowledged as far as it was written down; -1 if nothing."""
     since: int
@@ -400,9 +405,9 @@ class Stream(Row):
     """and bytes of segments, those that repeat others too."""
     first_time: int
     last_time: int
-    """Of the earliest and the latest packet; ABSENT before the first."""
+    """Of the earliest and the latest packet that has a time; ABSENT before the first packet."""
     syn_time: int
-    """Of the latest SYN; ABSENT before that."""
+    """Of the latest SYN; ABSENT before that, and where a packet of the handshake has no time."""
     tunnel: int
     """``layers.Header.tunnel`` of the first packet."""
     over_order: int
@@ -470,7 +475,8 @@ class Piece(Row):
     off: int
     """Where the bytes stand in the joined data; -1 if there are none. Touching pieces touch there as well."""
     time: int
-    """When the capture had these bytes and all before them; it never decreases along a stream."""
+    """When the capture had these bytes and all before them: it never decreases along a stream. NO_TIME where the packet
+    has none."""
     order: int
     """The packet with which they were put in order, or with which a hole in front of them was given up."""
     clock: int
@@ -542,7 +548,7 @@ class Frame(Row):
     client: int
     """Number of the client_id in the table of names; -1 null or unknown."""
     latency: int
-    """Nanoseconds, or ABSENT."""
+    """Nanoseconds; ABSENT where there was no request, or it or this has no time."""
     detail: int
     """A number that belongs to ``reason``."""
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from kwire.kernels.engine import Engine, kernel
-from kwire.kernels.layouts import PACKET
+from kwire.kernels.layouts import NO_TIME, PACKET
 from kwire.kernels.numbers import grown, int64, little_u16, little_u32, u16, u32
 
 __all__ = [
@@ -271,59 +271,59 @@ def _fill_pcapng(
     end: int,
     little: bool,
     interfaces: Array,
-    last_time: int,
     counts: Array,
     packets: Array,
     n: int,
-) -> tuple[int, int, int, int]:
-    """``pcapng_packets`` until the table is full: (rows, position reached, MORE, SECTION, BAD or FULL, last time)."""
+) -> tuple[int, int, int]:
+    """``pcapng_packets`` until the table is full: (rows, position reached, MORE, SECTION, BAD or FULL)."""
     while pos + _LEAST_BLOCK <= end:
         kind = word(buf, pos, little)
         if kind in (_SECTION_HEADER, _INTERFACE_DESCRIPTION, DECRYPTION_SECRETS):
-            return n, pos, int64(Stopped.SECTION), last_time
+            return n, pos, int64(Stopped.SECTION)
         total = word(buf, pos + 4, little)
         if total < _LEAST_BLOCK or total & 3 or total > MAX_PACKET:
-            return n, pos, int64(Stopped.BAD), last_time
+            return n, pos, int64(Stopped.BAD)
         if pos + total > end:
             break
         if n == packets.shape[0]:
-            return n, pos, int64(Stopped.FULL), last_time
+            return n, pos, int64(Stopped.FULL)
         off, captured, number = _packet_block(buf, pos, kind, total, little, interfaces)
         if off == _BAD_BLOCK:
-            return n, pos, int64(Stopped.BAD), last_time
+            return n, pos, int64(Stopped.BAD)
         if off >= 0 and number >= interfaces.shape[0]:
             counts[int64(Count.INTERFACE)] += 1
         elif off >= 0:
             interface = interfaces[number]
+            time = int64(NO_TIME)
             if kind != _SIMPLE_PACKET:
-                last_time = nanoseconds(
+                time = nanoseconds(
                     word(buf, pos + 12, little), word(buf, pos + 16, little), interface.resolution, interface.offset
                 )
-                if last_time <= EARLIEST or last_time >= LATEST:
+                if time <= EARLIEST or time >= LATEST:
                     counts[int64(Count.TIME)] += 1
             size = word(buf, pos + (8 if kind == _SIMPLE_PACKET else 24), little)
-            _note_packet(packets[n], off, captured, size, last_time, interface.link)
+            _note_packet(packets[n], off, captured, size, time, interface.link)
             n += 1
         pos += total
-    return n, pos, int64(Stopped.MORE), last_time
+    return n, pos, int64(Stopped.MORE)
 
 
 def pcapng_packets(
-    buf: Array, start: int, end: int, little: bool, interfaces: Array, last_time: int, counts: Array, engine: Engine
-) -> tuple[Array, int, int, int]:
+    buf: Array, start: int, end: int, little: bool, interfaces: Array, counts: Array, engine: Engine
+) -> tuple[Array, int, int]:
     """The packets of a pcapng window up to the next section header or interface description.
 
-    Returns (table, position reached, MORE, SECTION or BAD, time of the last packet). A block is::
+    Returns (table, position reached, MORE, SECTION or BAD). A block is::
 
         type | total length | body, padded to 4 bytes | total length
         u32  | u32          |                         | u32
 
-    Packets stand in enhanced (6), simple (3: no time, the one before it is used) and obsolete (2) packet blocks.
+    Packets stand in enhanced (6), simple (3: no time, ``NO_TIME``) and obsolete (2) packet blocks.
     """
     packets = _room(start, end)
     fill = engine(_fill_pcapng)
-    n, pos, stopped, time = fill(buf, start, end, little, interfaces, last_time, counts, packets, 0)
+    n, pos, stopped = fill(buf, start, end, little, interfaces, counts, packets, 0)
     while stopped == Stopped.FULL:
         packets = grown(packets)
-        n, pos, stopped, time = fill(buf, pos, end, little, interfaces, time, counts, packets, n)
-    return packets[:n], pos, stopped, time
+        n, pos, stopped = fill(buf, pos, end, little, interfaces, counts, packets, n)
+    return packets[:n], pos, stopped

@@ -41,7 +41,19 @@ from typing import Any, Final
 import numpy as np
 
 from kwire.kernels.engine import Engine, inlined, kernel
-from kwire.kernels.layouts import ACKNOWLEDGED, ACTIVE, AT_THE_END, PIECE, SEGMENT, Role, Row, joined, table_type
+from kwire.kernels.layouts import (
+    ABSENT,
+    ACKNOWLEDGED,
+    ACTIVE,
+    AT_THE_END,
+    NO_TIME,
+    PIECE,
+    SEGMENT,
+    Role,
+    Row,
+    joined,
+    table_type,
+)
 from kwire.kernels.numbers import SLACK, copy, i32, int64, prefetch
 
 __all__ = ["ACKED_WAIT", "LINGERS", "first_from", "keep", "place"]
@@ -239,7 +251,9 @@ def _pop(segments: Array, heap: Array, base: int, size: int, by: int) -> int:
 def _give(buf: Array, segments: Array, which: int, end: int, order: int, data: Array, pieces: Array, now: Any) -> None:
     """Makes a piece of the bytes of segment ``which`` from the cursor up to ``end``, with packet ``order``."""
     segment = segments[which]
-    now.latest = max(now.latest, segment.time)
+    time = segment.time
+    if time > now.latest or now.latest == ABSENT:
+        now.latest = time
     now.clock = max(now.clock, segment.clock)
     now.order = max(now.order, order)
     length = end - now.cursor
@@ -247,7 +261,7 @@ def _give(buf: Array, segments: Array, which: int, end: int, order: int, data: A
     piece.pos = now.cursor
     piece.len = length
     piece.off = -1
-    piece.time = now.latest
+    piece.time = now.latest if time != NO_TIME else time
     piece.order = now.order
     piece.clock = now.clock
     piece.since = now.since

@@ -32,7 +32,7 @@ from kwire.kernels.checksums import sum_of
 from kwire.kernels.engine import Engine, inlined, kernel
 from kwire.kernels.hashing import fresh_key, hash_three, hash_two
 from kwire.kernels.layers import HEADER, Flag, innermost
-from kwire.kernels.layouts import ABSENT, ACKNOWLEDGED, AT_THE_END, CONNECTION, FINDER, STREAM, Role
+from kwire.kernels.layouts import ABSENT, ACKNOWLEDGED, AT_THE_END, CONNECTION, FINDER, NO_TIME, STREAM, Role
 from kwire.kernels.multipath import JOINS, NONE, is_joining, option_of, said_by
 from kwire.kernels.numbers import grown, int64, u16
 from kwire.kernels.packets import Count
@@ -286,6 +286,22 @@ def _is_in_front(stream: Any, away: int) -> bool:
 
 
 @inlined
+def _latest(stream: Any, other: Any) -> int:
+    """The time of the latest packet of both directions, NO_TIME where none has one."""
+    if stream.packets == 0:
+        return int64(other.last_time)
+    if other.packets == 0:
+        return int64(stream.last_time)
+    return max(int64(stream.last_time), int64(other.last_time))
+
+
+@inlined
+def _may_be_copied(stream: Any, now: int, wait: int) -> bool:
+    """Whether the clock does not say that the latest packet of a direction is longer ago than ``wait``."""
+    return bool(stream.last_time == NO_TIME or now <= stream.last_time + wait)
+
+
+@inlined
 def _begins_another(header: Any, conn: Any, stream: Any, other: Any, time: int, now: int) -> bool:
     """Whether a packet on the ports of a known connection belongs to a new one: the same ports again.
 
@@ -302,8 +318,9 @@ def _begins_another(header: Any, conn: Any, stream: Any, other: Any, time: int, 
     reference: int = stream.reference
     start: int = stream.start
     ahead: int = (sequence - reference) & _SEQUENCE
-    latest: int = max(stream.last_time, other.last_time)
-    if reference >= 0 and time > latest + (LATE if _is_over(conn, stream, other) else LATEST_COPY):
+    latest: int = _latest(stream, other)
+    late: int = LATE if _is_over(conn, stream, other) else LATEST_COPY
+    if reference >= 0 and latest != NO_TIME and time > latest + late:
         # No copy comes as late. A capture that has all packets twice has them with their times.
         return True
     # A repeated SYN has the sequence number of the first.
@@ -346,12 +363,12 @@ def _earlier_one(header: Any, slot: int, now: int, connections: Array, streams: 
         side = _side(header, connections[earlier])
         stream = streams[2 * earlier + side]
         reference = stream.reference
-        if reference >= 0 and now <= stream.last_time + LATEST_COPY:
+        if reference >= 0 and _may_be_copied(stream, now, LATEST_COPY):
             pos = _nearest(reference, header.seq)
             least = stream.start if stream.start >= 0 else stream.lowest
             if header.control & Flag.SYN:
                 # Of a SYN, no later than it may be repeated.
-                if pos + 1 == stream.start and now <= stream.last_time + LATE:
+                if pos + 1 == stream.start and _may_be_copied(stream, now, LATE):
                     return earlier, side
             elif least <= pos and pos + header.length <= max(reference, stream.end + 1):
                 return earlier, side
@@ -438,13 +455,13 @@ def _clear(stream: Any) -> None:
     stream.reached = -1
     stream.lowest = -1
     stream.holed = 0
-    stream.time = -1
+    stream.time = ABSENT
     stream.origin = -1
     stream.earlier = -1
     stream.placed = -1
     stream.placed_order = -1
     stream.latest = ABSENT
-    stream.clock = ABSENT
+    stream.clock = NO_TIME
     stream.heard = -1
     stream.since = AT_THE_END
     stream.sums = MOST_SUMS
@@ -510,8 +527,9 @@ def _count_packet(header: Any, packet: Any, order: int, conn: Any, stream: Any, 
         stream.tunnel = header.tunnel
     stream.packets += 1
     stream.wire += packet.size
-    stream.first_time = min(stream.first_time, time)
-    stream.last_time = max(stream.last_time, time)
+    if time != NO_TIME:
+        stream.first_time = min(stream.first_time, time) if stream.first_time != NO_TIME else time
+        stream.last_time = max(stream.last_time, time)
     if control & (Flag.SYN | Flag.FIN):
         if control & Flag.SYN:
             stream.syn_time = time
@@ -525,7 +543,11 @@ def _count_packet(header: Any, packet: Any, order: int, conn: Any, stream: Any, 
         and other.syn_time >= stream.syn_time
     ):
         # The third packet of a handshake: the end that opened the connection sends it (RFC 9293, section 3.5).
-        conn.handshake = time - stream.syn_time
+        if stream.syn_time != NO_TIME and time != NO_TIME:
+            conn.handshake = time - stream.syn_time
+        else:
+            # How long it took is not stated, and no later packet says it.
+            stream.syn_time = ABSENT
 
 
 @kernel

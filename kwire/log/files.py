@@ -24,13 +24,15 @@ from kwire.opening import is_regular, open_file
 from kwire.records.control import KRAFT_TYPES
 from kwire.records.reader import decode
 
-__all__ = ["Segment", "find", "has_segment_name", "is_segment", "named", "what_else"]
+__all__ = ["Segment", "find", "has_segment_name", "is_segment", "named", "plain", "told", "what_else"]
 
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 _LAST_OFFSET: Final = 2**63 - 1
 _LAST_PARTITION: Final = 2**31 - 1
 _SEGMENT: Final = re.compile(r"(?P<offset>[0-9]{20})\.log(?:\.deleted)?")
 _CHECKPOINT: Final = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
+_COMPRESSED: Final = re.compile(r"\.(?:gz|zst|bz2|lz4)$")
+"""Ends of names that compressing adds."""
 _HEAD: Final = 17
 """Bytes that tell a segment."""
 _CONTROL_BATCH: Final = 4096
@@ -44,7 +46,8 @@ _TOPIC_ID: Final = re.compile(r"^topic_id: *(\S{22}) *$", re.MULTILINE)
 class Segment:
     """A segment file. What its name, its directory and ``partition.metadata`` do not say is ``None``.
 
-    ``topic_id`` is in Kafka's text form. ``base_offset`` is the number in the name.
+    ``topic_id`` is in Kafka's text form. ``base_offset`` is the number in the name. ``is_told``: a user says which
+    topic it is. That is no proof, so secrets of ``__cluster_metadata`` are looked for all the same.
     """
 
     path: Path
@@ -52,6 +55,7 @@ class Segment:
     partition: int | None = None
     topic_id: str | None = None
     base_offset: int | None = None
+    is_told: bool = False
 
     @property
     def index(self) -> Path:
@@ -94,14 +98,14 @@ def find(path: str | Path) -> list[Segment]:
 
 
 _OTHERS: Final = (
-    (".timeindex", "the time index of a segment", "`kwire decode --check-indexes` holds it against the segment"),
-    (".index", "the offset index of a segment", "`kwire decode --check-indexes` holds it against the segment"),
-    (".txnindex", "the aborted transactions of a segment", "kwire.log.read_aborted reads it"),
-    (".snapshot", "the state of producers", "kwire.log.read_producers reads it"),
-    ("leader-epoch-checkpoint", "the epochs of leaders", "`kwire segments` of its folder reads it"),
-    ("-checkpoint", "offsets of partitions", "`kwire segments` of its folder reads it"),
-    ("partition.metadata", "the id of a topic", "`kwire segments` of its folder reads it"),
-    ("meta.properties", "the id of a broker and its cluster", "`kwire segments` of its folder reads it"),
+    (".timeindex", "the time index of a segment", "`kwire segments` shows it"),
+    (".index", "the offset index of a segment", "`kwire segments` shows it"),
+    (".txnindex", "the aborted transactions of a segment", "`kwire segments` shows it"),
+    (".snapshot", "the state of producers", "`kwire segments` shows it"),
+    ("leader-epoch-checkpoint", "the epochs of leaders", "`kwire segments` shows it"),
+    ("-checkpoint", "offsets of partitions", "`kwire segments` shows it"),
+    ("partition.metadata", "the id of a topic", "`kwire segments` shows it"),
+    ("meta.properties", "the id of a broker and its cluster", "`kwire segments` shows it"),
 )
 """Other files of a data directory, by the ends of their names: what they hold, and what reads them."""
 
@@ -112,6 +116,20 @@ def what_else(name: str) -> str | None:
         if name.endswith(end):
             return f"no log segment, but {what}: {reader}"
     return None
+
+
+def told(segment: Segment, topic: str, partition: int | None = None) -> Segment:
+    """``segment`` as one of a topic (and partition) that its folder does not name.
+
+    Raises ``CaptureError`` where its folder, or its first record, names another.
+    """
+    known = segment.topic if segment.topic not in (None, topic) else None
+    if known is not None or (None not in (segment.partition, partition) and segment.partition != partition):
+        said = f"the segment is one of {segment.topic}-{segment.partition}, not of {topic}"
+        raise CaptureError(said if known is not None else f"{said}-{partition}", file=str(segment.path))
+    if segment.topic == topic:
+        return segment
+    return replace(segment, topic=topic, partition=partition, is_told=topic != METADATA_TOPIC)
 
 
 def is_segment(head: bytes, name: str = "") -> bool:
@@ -134,15 +152,22 @@ def has_segment_name(name: str) -> bool:
     return _SEGMENT.fullmatch(name) is not None
 
 
+def plain(name: str) -> str:
+    """The name of what is compressed, without the end that says so (``.gz``, ``.zst``, ``.bz2``, ``.lz4``)."""
+    return _COMPRESSED.sub("", name)
+
+
 def named(path: Path, metadata: str | None = None) -> Segment:
-    """What ``path`` and ``metadata``, the text of the ``partition.metadata`` beside it, say. Nothing is read.
+    """What ``path`` and ``metadata``, the text of the ``partition.metadata`` beside it, say. Nothing is read. What is
+    compressed is named as what it holds: ``<20 digits>.log.gz``.
 
     Checkpoints of the metadata log have a topic and a partition too, but no base offset: no index counts from theirs.
     """
-    found = _SEGMENT.fullmatch(path.name)
+    name = plain(path.name)
+    found = _SEGMENT.fullmatch(name)
     if found and int(found["offset"]) > _LAST_OFFSET:
         found = None
-    known = found or _CHECKPOINT.fullmatch(path.name)
+    known = found or _CHECKPOINT.fullmatch(name)
     folder = _PARTITION.fullmatch(path.absolute().parent.name) if known else None
     if folder and int(folder["partition"]) > _LAST_PARTITION:
         folder = None

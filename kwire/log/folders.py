@@ -47,8 +47,10 @@ __all__ = [
     "Partition",
     "PartitionMetadata",
     "Producer",
+    "aborted_of",
     "describe",
     "overlaps",
+    "producers_of",
     "read_aborted",
     "read_epochs",
     "read_offsets",
@@ -266,8 +268,11 @@ def _unescaped(path: Path, text: str) -> str:
 
 def read_aborted(path: str | Path) -> list[Aborted]:
     """The entries of a ``.txnindex``. Raises ``CaptureError`` for a file that is none, ``OSError`` without one."""
-    path = Path(path)
-    data = _content(path, _LARGEST)
+    return aborted_of(_content(Path(path), _LARGEST), path)
+
+
+def aborted_of(data: bytes, path: str | Path) -> list[Aborted]:
+    """The entries of a ``.txnindex`` that holds ``data``; ``path`` is for errors: ``CaptureError``."""
     whole = len(data) - len(data) % _ABORTED.size
     found = []
     for at, (version, *fields) in zip(range(0, whole, _ABORTED.size), _ABORTED.iter_unpack(data[:whole]), strict=True):
@@ -285,8 +290,11 @@ def read_aborted(path: str | Path) -> list[Aborted]:
 
 def read_producers(path: str | Path) -> list[Producer]:
     """The producers of a ``.snapshot``. Raises ``CaptureError`` for a file that is none, ``OSError`` without one."""
-    path = Path(path)
-    data = _content(path, _LARGEST)
+    return producers_of(_content(Path(path), _LARGEST), path)
+
+
+def producers_of(data: bytes, path: str | Path) -> list[Producer]:
+    """The producers of a ``.snapshot`` that holds ``data``; ``path`` is for errors: ``CaptureError``."""
     if len(data) < _SNAPSHOT.size:
         raise CaptureError(f"{len(data)} bytes, and a snapshot has {_SNAPSHOT.size} or more", file=str(path), offset=0)
     version, checksum, count = _SNAPSHOT.unpack_from(data)
@@ -442,7 +450,7 @@ def extent_of(segment: Segment) -> Extent:
     """The offsets of a segment, by the headers of its batches. What is damaged is left out."""
     import numpy as np
 
-    from kwire.log.reading import headers_of, regions
+    from kwire.log.regions import headers_of, regions
 
     first = last = None
     batches = 0

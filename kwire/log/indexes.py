@@ -30,7 +30,7 @@ except ImportError as _missing:  # pragma: no cover - depends on the installatio
 
 from kwire.kernels.layouts import joined
 from kwire.log.files import Segment
-from kwire.log.reading import headers, headers_of, regions
+from kwire.log.regions import headers, headers_of, regions
 from kwire.naming import public
 from kwire.opening import is_regular, open_file
 from kwire.wire import CONTROL

@@ -23,7 +23,6 @@ it has an int16 version, as Kafka does for group data.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -34,7 +33,7 @@ from kwire.codec import registry
 from kwire.codec.objects import dump_json
 from kwire.errors import DecodeError, LimitError
 from kwire.limits import DEFAULT_LIMITS, Limits
-from kwire.protocol.describe import decode_embedded
+from kwire.protocol.embedded import ASSIGNMENT, SUBSCRIPTION, decode_embedded, member_data
 from kwire.protocol.secrets import (
     METADATA_TOPIC,
     METADATA_TOPIC_ID,
@@ -72,7 +71,7 @@ MAY_HIDE: Final = ("key", "value", "headers")
 Decoded = tuple[str, dict[str, Any] | None, dict[str, Any] | None]
 """The record's type, its key and its value; None where there is none."""
 
-_MEMBER: Final = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
+_MEMBER: Final = {"subscription": SUBSCRIPTION, "assignment": ASSIGNMENT}
 _OWN_VERSION: Final = frozenset(
     {"leader_change", "snapshot_header", "snapshot_footer", "kraft_version", "kraft_voters"}
 )
@@ -152,13 +151,14 @@ def _typed(folder: str) -> Callable[[bytes | None, bytes | None, Limits | None],
 
 
 def _with_members(name: str, value: dict[str, Any], limits: Limits | None) -> dict[str, Any]:
-    """What the members of a classic group told each other, where they speak the protocol of consumers (KIP-62)."""
-    if name == "GroupMetadata" and value.get("protocol_type") == "consumer":
+    """What the members of a classic group told each other, where they are consumers (KIP-62) or workers of Connect."""
+    if name == "GroupMetadata":
         for member in value["members"]:
-            for field, inside in _MEMBER.items():
-                # Bytes that are something else stay bytes: they belong to the members, brokers do not look at them.
-                with contextlib.suppress(DecodeError):
-                    member[field] = decode_embedded(inside, member[field], limits=limits)
+            for field, place in _MEMBER.items():
+                if member[field]:
+                    member[field] = member_data(
+                        place, member[field], value.get("protocol_type"), value.get("protocol"), limits=limits
+                    )
     return value
 
 

@@ -1,8 +1,6 @@
 """Segments as Arrow batches: records (``read``) and batches (``batches``).
 
-A segment is a record set of any length. It is read window by window into one buffer; what is left of a window (an entry
-that goes on in the next one) is moved to the front of the buffer. The buffer grows only as bytes arrive, so a length
-that promises gigabytes costs nothing.
+A segment is a record set of any length. It is read region by region (``kwire.log.regions``).
 
 Rules kept here:
 
@@ -20,9 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Unpack
 
 from kwire.errors import MissingExtraError
 
@@ -33,18 +30,19 @@ try:
 except ImportError as _missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("log segments", "capture") from _missing
 
-from kwire.kernels.engine import PYTHON, choose
-from kwire.kernels.layouts import HEADER, joined
-from kwire.kernels.segments import EFFORT, framed, read_headers, resync
 from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.log.decided import Beside, Decided, InFolder, decided
 from kwire.log.files import Segment, find, named
 from kwire.log.internal import MAY_HIDE, may_hold_secrets, redacted_columns
+from kwire.log.regions import headers_of, regions
 from kwire.naming import public
 from kwire.opening import open_file
+from kwire.options import SegmentOptions, of_segments
 from kwire.records.arrow_types import POSITION, RECORD_FIELDS, SCHEMA, TIMESTAMP
 from kwire.records.budget import Budget
 from kwire.records.columnar import decode_pieces
 from kwire.records.compression import CODECS
+from kwire.records.isolation import NEEDED
 from kwire.records.objects import TIMESTAMP_TYPES
 from kwire.records.portions import text_size
 from kwire.records.verdicts import Waiting, placed, problem_rows, shared_out, verdict, words_of
@@ -54,18 +52,11 @@ __all__ = [
     "BATCHES",
     "RECORDS",
     "STATUSES",
-    "Region",
     "batches",
     "header_columns",
-    "headers",
-    "headers_of",
     "read",
-    "regions",
     "shown_time",
 ]
-
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 STATUSES: Final = {
     "ok": "a record (or batch), its checksum verified",
@@ -119,153 +110,48 @@ BATCHES: Final = pa.schema(
 the message there.
 """
 
-WINDOW: Final = 8 << 20
-
 _OTHER_TEXT: Final = 48
 """Bytes of a row's text that is counted in one: words of ``status``, ``compression``, ``timestamp_type`` and so on."""
-
-
-@dataclass(slots=True)
-class Region:
-    """Whole entries of a segment: in ``data`` (uint8 array), which begins at byte ``position`` of the file.
-
-    ``starts`` and ``lengths``: the runs of entries in ``data``, at least one, which may be empty. ``skipped``: what is
-    no entry, before and between them, as (position in the file, bytes, sentence).
-    """
-
-    data: Bytes
-    position: int
-    starts: Ints
-    lengths: Ints
-    skipped: list[tuple[int, int, str]]
-
-
-def regions(
-    stream: BinaryIO,
-    *,
-    size: int = WINDOW,
-    progress: Callable[[int], None] | None = None,
-    on_note: Callable[[str], None] | None = None,
-) -> Iterator[Region]:
-    """``stream`` in regions of about ``size`` bytes. A region's data is valid until the next one is asked for.
-
-    A file that is damaged in many places has as many regions as any: what is made for each costs more than its bytes.
-    """
-    # The buffer is larger than a window, so that what is left in it is moved once for each window, and not once for
-    # each damaged place.
-    buffer: Bytes = np.empty(2 * size, np.uint8)
-    begin = filled = position = 0
-    ended = False
-    engine = PYTHON
-    lost: int | None = None
-    ahead: int | None = None
-    effort = EFFORT
-    zeros = True
-    runs: list[tuple[int, int]] = []
-    gathered = 0
-    skipped: list[tuple[int, int, str]] = []
-
-    def region() -> Region:
-        nonlocal gathered
-        low, high = (runs[0][0], sum(runs[-1])) if runs else (position, position)
-        starts, lengths = np.array(runs or [(low, 0)], np.int64).T.copy()
-        made = Region(buffer[low - position + begin : high - position + begin], low, starts - low, lengths, skipped[:])
-        gathered = 0
-        runs.clear()
-        skipped.clear()
-        return made
-
-    while True:
-        if not ended and filled - begin < size:
-            if runs or skipped:
-                yield region()
-            filled -= begin
-            buffer[:filled] = buffer[begin : begin + filled].copy()
-            begin, before = 0, filled
-            while filled < buffer.size and not ended:
-                got = stream.readinto(memoryview(buffer.data)[filled:])  # type: ignore[attr-defined]
-                ended = not got
-                filled += got or 0
-            engine = choose(filled - before)
-            if progress is not None:
-                progress(position + filled)
-        data = buffer[begin : min(filled, begin + size)]
-        last = ended and begin + data.size == filled
-        used = 0
-        if lost is not None:
-            # Between entries: a length was wrong at byte ``lost``.
-            if ahead is None:
-                found, keep, effort = engine(resync)(data, min(max(lost + 1 - position, 0), data.size), effort)
-                used = found if found >= 0 else data.size if last else keep
-            else:
-                found = used = ahead - position
-                ahead = None
-            zeros = zeros and not data[:used].any()
-            if found >= 0 or (last and not zeros):
-                skipped.append((lost, position + used - lost, f"{position + used - lost} bytes that are no entry"))
-            if found >= 0:
-                lost = None
-        start = used
-        if lost is None:
-            used, wrong = engine(framed)(data, start)
-            if wrong:
-                lost, zeros = position + used, True
-            elif last and used < data.size:
-                found, _, effort = engine(resync)(data, used + 1, effort)
-                if found >= 0:
-                    # The last entry goes on behind the end of the file, but there are entries in it: its length is
-                    # wrong.
-                    lost, ahead, zeros = position + used, position + found, False
-        if used > start:
-            runs.append((position + start, used - start))
-            gathered += used - start
-        if 2 * gathered >= size:
-            yield region()
-        left = data.size - used
-        if last and (lost is None or not left):
-            if runs or skipped:
-                yield region()
-            if left and on_note is not None:
-                on_note(f"{left} bytes at the end belong to an entry that was not written to its end")
-            return
-        if not used and not last:
-            # The entry is longer than the window. It grows as bytes arrive, not as lengths promise.
-            size *= 2
-            if buffer.size < 2 * size:
-                buffer = np.concatenate([buffer, np.empty(buffer.size, np.uint8)])
-        begin += used
-        position += used
 
 
 def read(
     source: Segment | str | Path | BinaryIO,
     *,
     columns: Sequence[str] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-    secrets: bool = False,
-    name: str | None = None,
+    name: str | Segment | None = None,
     metadata: str | None = None,
     progress: Callable[[int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
+    beside: Beside | None = None,
+    **options: Unpack[SegmentOptions],
 ) -> Iterator[pa.RecordBatch]:
     """The records of one segment as Arrow batches that are not empty.
 
-    ``source``: a segment, the path of one, or a stream of bytes. ``name`` is then the path or URI of the stream, and
-    ``metadata`` the text of the ``partition.metadata`` beside it. ``columns`` chooses columns of ``RECORDS``.
-    ``limits`` bounds what reading may use. ``secrets``: passwords, tokens and the like are shown as they are, and not
-    left out: in place of a value with some stands text, ``{"redacted": 212}``. ``progress`` is called with the number
-    of bytes read so far, ``on_note`` with sentences about what is no row. Raises ``OSError`` where the file cannot be
-    read; what is in it never raises.
+    ``source``: a segment, the path of one, or a stream of bytes. ``name`` is then the path or URI of the stream, or the
+    segment that it is, and ``metadata`` the text of the ``partition.metadata`` beside it. ``columns`` chooses columns
+    of ``RECORDS``.
+    ``progress`` is called with the number of bytes read so far, ``on_note`` with sentences about what is no row.
+    ``options`` are the keywords of ``kwire.options.SegmentOptions``. Where a value with secrets was, stands text,
+    ``{"redacted": 212}``. With ``read_committed`` (``kwire.log.decided``) the segment is read twice; ``beside`` is the
+    folder of a stream, without which it must be seekable and only its own markers count. Raises ``OSError`` where the
+    file cannot be read, ``ValueError`` for a stream that would have to be seekable; what is in it never raises.
     """
-    facts, opened = _opened(source, name, metadata)
+    how = of_segments(options)
+    limits, secrets = how["limits"], how["secrets"]
+    facts, opened, segment = _opened(source, name, metadata)
     schema = _chosen(RECORDS, columns)
     inner = [*dict.fromkeys([*(one for one in schema.names if one in SCHEMA.names), "crc_ok"]), POSITION.name]
     hidden = [one for one in MAY_HIDE if one in inner]
-    redacts = not secrets and hidden and may_hold_secrets(facts["topic"], facts["topic_id"])
+    of_topic = None if segment.is_told else facts["topic"]
+    redacts = not secrets and hidden and may_hold_secrets(of_topic, facts["topic_id"])
     if redacts and "is_control" not in inner:
         inner.append("is_control")
     budget = Budget(limits)
     with opened as stream:
+        verdicts = None
+        if how["read_committed"]:
+            verdicts = _decided(source, stream, segment, beside)
+            inner = list(dict.fromkeys([*inner, *NEEDED]))
         for region in regions(stream, progress=progress, on_note=on_note):
             starts = region.position + region.starts
             waiting = Waiting()
@@ -277,17 +163,22 @@ def read(
             for found, after in pieces:
                 for run, at, text in found.problems:
                     waiting.tell((int(starts[run]) + at,), text)
-                rows = found.batch
+                rows, of_set = found.batch, found.set_index
+                if verdicts is not None and (kept := verdicts.kept(rows)) is not None:
+                    rows, of_set = rows.filter(pa.array(kept)), of_set[kept]
                 values = {one: rows.column(one) for one in inner}
-                before = pa.scalar(starts[0]) if len(starts) == 1 else pa.array(starts[found.set_index])
+                before = pa.scalar(starts[0]) if len(starts) == 1 else pa.array(starts[of_set])
                 values["position"] = pc.add(values["position"], before)
                 values["status"], values["error"] = verdict(rows.column("crc_ok"))
                 if redacts:
                     some = {one: values[one] for one in hidden}
-                    values |= redacted_columns(some, values["is_control"], facts["topic"], facts["topic_id"])
+                    values |= redacted_columns(some, values["is_control"], of_topic, facts["topic_id"])
                 problems = waiting.before(None if after is None else (int(starts[after[0]]) + after[1],))
                 told = [(at, text) for (at,), text in problems]
                 yield from _filled(values, rows.num_rows, told, facts, schema)
+    if on_note is not None and verdicts is not None:
+        for note in verdicts.notes():
+            on_note(note)
 
 
 def batches(
@@ -296,13 +187,13 @@ def batches(
     columns: Sequence[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     secrets: bool = False,
-    name: str | None = None,
+    name: str | Segment | None = None,
     metadata: str | None = None,
     progress: Callable[[int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The batches of one segment, from their headers alone. Arguments as for ``read``; the schema is ``BATCHES``."""
-    facts, opened = _opened(source, name, metadata)
+    facts, opened, _ = _opened(source, name, metadata)
     schema = _chosen(BATCHES, columns)
     with opened as stream:
         for region in regions(stream, progress=progress, on_note=on_note):
@@ -318,31 +209,10 @@ def batches(
             yield from _filled(header_columns(table, region.position), len(table), problems, facts, schema)
 
 
-def headers_of(region: Region) -> Any:
-    """``headers`` of all runs of a region; positions count in its ``data``."""
-    tables = []
-    for start, length in zip(region.starts.tolist(), region.lengths.tolist(), strict=True):
-        table = headers(region.data[start : start + length])
-        table["position"] += start
-        tables.append(table)
-    return tables[0] if len(tables) == 1 else joined(tables)
-
-
-def headers(data: Bytes) -> Any:
-    """What the headers of the entries in ``data`` (a uint8 array) say: a table of ``kwire.kernels.layouts.HEADER``."""
-    read_all = choose(data.size)(read_headers)
-    table = np.empty(data.size // 512 + 16, HEADER)
-    rows = read_all(data, table)
-    if rows > len(table):
-        table = np.empty(rows, HEADER)
-        rows = read_all(data, table)
-    return table[:rows]
-
-
 def _opened(
-    source: Segment | str | Path | BinaryIO, name: str | None, metadata: str | None
-) -> tuple[dict[str, Any], Any]:
-    """The columns that are the same for the whole file, and the file."""
+    source: Segment | str | Path | BinaryIO, name: str | Segment | None, metadata: str | None
+) -> tuple[dict[str, Any], Any, Segment]:
+    """The columns that are the same for the whole file, the file, and what its name says."""
     if isinstance(source, str | Path):
         found = find(source)
         if len(found) != 1:
@@ -352,13 +222,29 @@ def _opened(
         segment, name = source, str(source.path)
         opened: Any = open_file(source.path, buffering=0)
     else:
-        name = name or "segment"
-        segment, opened = named(Path(name), metadata), nullcontext(source)
+        segment = name if isinstance(name, Segment) else named(Path(name or "segment"), metadata)
+        name, opened = name if isinstance(name, str) else str(segment.path), nullcontext(source)
     # A path would not keep a URI as it is: the name does.
     # It is any bytes, of which a column has what is UTF-8.
     topic = None if segment.topic is None else printable(segment.topic)
     facts = {"segment": printable(name), "topic": topic, "topic_id": segment.topic_id, "partition": segment.partition}
-    return facts, opened
+    return facts, opened, segment
+
+
+def _decided(
+    source: Segment | str | Path | BinaryIO, stream: BinaryIO, segment: Segment, beside: Beside | None
+) -> Decided:
+    """What is decided of the records of a segment. ``stream`` is where it was then."""
+    if beside is None and isinstance(source, Segment | str | Path):
+        beside = InFolder(segment.path)
+    if beside is not None:
+        return decided(beside, None, segment.base_offset)
+    if not stream.seekable():
+        raise ValueError("read_committed reads a segment twice: a stream has to be seekable")
+    begin = stream.tell()
+    found = decided(None, stream, segment.base_offset)
+    stream.seek(begin)
+    return found
 
 
 def _chosen(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:

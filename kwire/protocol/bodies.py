@@ -28,6 +28,7 @@ from kwire.kernels.bodies import CODE, Of, Pool, Write
 from kwire.kernels.programs import COMPACT
 from kwire.limits import DEFAULT_LIMITS
 from kwire.protocol.describe import CONSUMER, EMBEDDED, Place, Shown, show
+from kwire.protocol.embedded import CONNECT, USER_DATA
 from kwire.protocol.error_codes import ErrorCode
 from kwire.protocol.headers import request_header_version, response_header_version
 from kwire.protocol.secrets import ENVELOPE, METADATA_TOPIC, METADATA_TOPIC_ID
@@ -42,7 +43,7 @@ _WIDTHS: Final = {"int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint16": -2, "
 _TOPIC_NAMES: Final = ("topic", "name")
 
 # The kernel knows these by heart.
-assert CONSUMER == "consumer"
+assert (CONSUMER, CONNECT) == ("consumer", "connect")
 assert METADATA_TOPIC == "__cluster_metadata"
 assert METADATA_TOPIC_ID.int == 1
 
@@ -279,7 +280,8 @@ class _Assembler:
         elif type_.name == "records" and not self._shown.payloads:
             self.add(Write.SIZE, **about)
         elif type_.name != "string":
-            self.add(Write.BYTES, **about)
+            of_assignor = self._embedding and field.name == USER_DATA
+            self.add(Write.BYTES, of=Of.USER_DATA if of_assignor else Of.NOTHING, **about)
         else:
             of = Of.NOTHING
             if protocol and field.name == protocol:

@@ -3,10 +3,10 @@
 ``describe(message, version)`` is ``to_dict`` with some differences; ``undescribe`` takes back the first two:
 
 - A field named ``error_code`` holds the name (``"NOT_COORDINATOR"``); a code without a name stays a number.
-- Where the group protocol is ``consumer``, the subscriptions and assignments inside JoinGroup, SyncGroup and
-  DescribeGroups are dicts with their ``version`` instead of bytes. Bytes that are not what they should be stay bytes:
-  they belong to the group's members, and brokers do not look at them either. The request in an ``Envelope`` is a dict
-  of ``header`` and ``body``.
+- Where the group protocol is ``consumer`` or ``connect``, what members tell each other inside JoinGroup, SyncGroup and
+  DescribeGroups is a dict instead of bytes (``kwire.protocol.embedded``). Bytes that are not what they should be stay
+  bytes: they belong to the group's members, and brokers do not look at them either. The request in an ``Envelope`` is
+  a dict of ``header`` and ``body``.
 - Passwords, tokens and the like are left out: ``{"redacted": 26}`` stands in place of 26 bytes
   (``kwire.protocol.secrets``). ``secrets=True`` leaves them in. ``undescribe`` refuses what was left out.
 - With ``payloads=False`` record sets are left out as well: ``{"bytes": 13225}``.
@@ -16,8 +16,6 @@
 An embedded schema begins with an int16 version. A version newer than the newest known is read as that one, and what is
 left over is ignored, as Kafka's own ConsumerProtocol does; so is a protocol type that the layout does not carry (it is
 in the request, or not on the wire at all): there the bytes must fit exactly to be taken for what they seem to be.
-
-Source: KIP-429, KIP-792, KIP-881 for the embedded schemas.
 """
 
 from __future__ import annotations
@@ -32,9 +30,17 @@ from kwire import schema
 from kwire.codec import registry
 from kwire.codec.objects import WireMessage, WireStruct, dump_json
 from kwire.codec.redacting import SIZE
-from kwire.errors import DecodeError, EncodeError, LimitError
-from kwire.limits import Limits
+from kwire.errors import EncodeError
 from kwire.protocol import secrets as rules
+from kwire.protocol.embedded import (
+    ASSIGNMENT,
+    CONSUMER,
+    SUBSCRIPTION,
+    decode_embedded,
+    encode_embedded,
+    member_bytes,
+    member_data,
+)
 from kwire.protocol.error_codes import ErrorCode, error_name
 from kwire.protocol.headers import encode_request, request_header_version
 from kwire.schema import model
@@ -53,11 +59,6 @@ __all__ = [
     "undescribe",
 ]
 
-CONSUMER: Final = "consumer"
-
-SUBSCRIPTION: Final = "ConsumerProtocolSubscription"
-ASSIGNMENT: Final = "ConsumerProtocolAssignment"
-
 Place = dict[str, Any]
 
 EMBEDDED: Final[dict[str, Place]] = {
@@ -69,55 +70,11 @@ EMBEDDED: Final[dict[str, Place]] = {
         "groups": {"members": {"member_metadata": SUBSCRIPTION, "member_assignment": ASSIGNMENT}}
     },
 }
-"""Message -> fields (through arrays) -> the schema inside."""
+"""Message -> fields (through arrays) -> the schema inside, where consumers are the members."""
 
-
-_SAYS_ANOTHER_VERSION: Final = frozenset({"ConsumerProtocolSubscription"})
-"""Messages of which some clients write an earlier version than they say."""
-
-
-def decode_embedded(name: str, data: bytes, *, exact: bool = False, limits: Limits | None = None) -> dict[str, Any]:
-    """An int16 version and a message of the schema ``name`` in that version, as a dict with ``version`` first.
-
-    A version newer than the schema is read as its newest. With ``exact``, the version must be known and nothing may be
-    left over. ``limits``: what it may become, None is ``DEFAULT_LIMITS``. Raises ``DecodeError``.
-    """
-    if len(data) < 2:
-        raise DecodeError(f"{len(data)} bytes are too few for a version", layout=name, offset=0)
-    version = int.from_bytes(data[:2], "big", signed=True)
-    message = schema.message(name)
-    if version < message.versions.low or (exact and version > message.versions.high):
-        raise DecodeError(f"version {version} is not known, versions {message.versions} are", layout=name, offset=0)
-    known = min(version, message.versions.high)
-    try:
-        made, end = registry.codec(message, known).decode_prefix(data, 2, limits)
-    except LimitError:
-        raise
-    except DecodeError:
-        # kafka-go says version 1 of a subscription and writes version 0: to the last byte, that is what it is.
-        if name not in _SAYS_ANOTHER_VERSION or known == message.versions.low:
-            raise
-        known = message.versions.low
-        try:
-            made, end = registry.codec(message, known).decode(data, 2, limits), len(data)
-        except DecodeError:
-            made = None
-        if made is None:
-            raise
-    if exact and end != len(data):
-        raise DecodeError(f"{len(data) - end} bytes after the end of the message", layout=name, offset=end)
-    return {"version": version, **made.to_dict(known)}
-
-
-def encode_embedded(name: str, values: Mapping[str, Any]) -> bytes:
-    """The reverse of ``decode_embedded``. Raises ``EncodeError``."""
-    left = dict(values)
-    version = left.pop("version", None)
-    message = schema.message(name)
-    if not isinstance(version, int) or version not in message.versions:
-        raise EncodeError(f"version {version!r} is not known, versions {message.versions} are", layout=name)
-    body = registry.codec(message, version).encode(registry.message_class(message).from_dict(left))
-    return version.to_bytes(2, "big", signed=True) + body
+_ASSIGNORS: Final = ("protocol_name", "protocol_data", "name")
+"""Fields that name the protocol of a group, which is its assignor: of the responses, of DescribeGroups, of a protocol
+that JoinGroup offers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,20 +226,16 @@ def _settle(values: dict[str, Any]) -> None:
                 _settle(one)
 
 
-def _expand(values: dict[str, Any], place: Place, protocol_type: str | None) -> None:
+def _expand(values: dict[str, Any], place: Place, protocol_type: str | None, assignor: str | None = None) -> None:
     protocol_type = values.get("protocol_type", protocol_type)
-    if protocol_type not in (None, CONSUMER):
-        return
+    assignor = next((values[one] for one in _ASSIGNORS if one in values), assignor)
     for name, inside in place.items():
         value = values.get(name)
         if isinstance(value, list):
             for one in value:
-                _expand(one, inside, protocol_type)
+                _expand(one, inside, protocol_type, assignor)
         elif isinstance(value, bytes) and value:
-            try:
-                values[name] = decode_embedded(inside, value, exact=protocol_type is None)
-            except DecodeError:
-                continue
+            values[name] = member_data(inside, value, protocol_type, assignor)
 
 
 def _collapse(values: dict[str, Any], place: Place) -> None:
@@ -293,7 +246,7 @@ def _collapse(values: dict[str, Any], place: Place) -> None:
                 if isinstance(one, dict):
                     _collapse(one, inside)
         elif isinstance(value, dict) and not rules.is_redacted(value):
-            values[name] = encode_embedded(inside, value)
+            values[name] = member_bytes(inside, value)
 
 
 def _name_errors(values: Any) -> None:

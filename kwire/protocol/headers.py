@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, overload
 
 from kwire import schema
-from kwire.codec import emit, registry
+from kwire.codec import generated, registry
 from kwire.codec.objects import WireMessage
 from kwire.codec.redacting import quoted
 from kwire.codec.registry import Implementation
@@ -218,7 +218,7 @@ def decode_request(
         try:
             read = _requests[frame[:4]].read
             return read(frame)  # type: ignore[no-any-return]
-        except emit.FAILURES:
+        except generated.FAILURES:
             pass
     data = as_bytes(frame, "frame")
     if message is not None:
@@ -325,7 +325,7 @@ def decode_response(
         try:
             read = _responses[api_key, api_version].read  # type: ignore[index]
             return read(frame)  # type: ignore[no-any-return]
-        except emit.FAILURES:
+        except generated.FAILURES:
             pass
     if message is not None and api_key is None:
         api_key = _key_of(message, "response")
@@ -440,7 +440,7 @@ def encode_request(
         try:
             write = _written_requests[type(body), api_version].write  # type: ignore[index]
             return write(body, correlation_id, client_id)
-        except emit.FAILURES:
+        except generated.FAILURES:
             pass
     if isinstance(body, Request):
         if (api_version, correlation_id, client_id) != (None, None, None):
@@ -522,7 +522,7 @@ def encode_response(
         try:
             write = _written_responses[type(body), api_version].write  # type: ignore[index]
             return write(body, correlation_id)
-        except emit.FAILURES:
+        except generated.FAILURES:
             pass
     if isinstance(body, Response):
         if (api_version, correlation_id) != (None, None):

@@ -25,6 +25,7 @@ import pyarrow as pa
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.report.accepted import Accepted
 from kwire.report.audit import OF_BROKERS
+from kwire.report.sums import LATEST, UNDATED
 from kwire.report.tallies import Array, Rows, firsts, rows_of
 from kwire.tables import showing
 from kwire.tables.showing import Column
@@ -50,8 +51,8 @@ SCHEMA: Final = pa.schema(
         pa.field("messages", pa.int64(), nullable=False),
         pa.field("records", pa.int64(), nullable=False),
         pa.field("bytes", pa.int64(), nullable=False),
-        pa.field("first_seen", TIMESTAMP, nullable=False),
-        pa.field("last_seen", TIMESTAMP, nullable=False),
+        pa.field("first_seen", TIMESTAMP),
+        pa.field("last_seen", TIMESTAMP),
     ]
 )
 """One row for each topic, role and client. ``role``: ``writes``, ``reads`` or ``replicates``. ``messages`` are requests
@@ -67,7 +68,8 @@ _Key = tuple[str, str, str, str | None]
 
 @dataclass(slots=True)
 class Edge:
-    """A client that writes, reads or replicates a topic. Times are microseconds since 1970."""
+    """A client that writes, reads or replicates a topic. Times are microseconds since 1970; LATEST and UNDATED where
+    the capture states none."""
 
     topic: str
     role: str
@@ -77,8 +79,8 @@ class Edge:
     messages: int = 0
     records: int = 0
     bytes: int = 0
-    first_seen: int = 1 << 62
-    last_seen: int = -(1 << 62)
+    first_seen: int = LATEST
+    last_seen: int = UNDATED
 
 
 class Lineage:
@@ -114,7 +116,7 @@ class Lineage:
         keys = ("topic", "direction", "client_host", "client_id")
         messages = np.zeros(len(at), np.int64)
         messages[firsts(rows.numbers((*keys, "capture", "frame"), at))] = 1
-        times = rows.times[at]
+        times = rows.stated[at]
         sums = (messages, rows.values("records")[at], rows.values("record_bytes")[at])
         for row in rows.totals(at, keys, *sums, between=times):
             topic, direction, host, client, _, count, records, size, first, last = row
@@ -158,6 +160,7 @@ def batch_of(edges: Iterable[Edge]) -> pa.RecordBatch:
     for wanted in SCHEMA:
         values = [getattr(row, wanted.name) for row in rows]
         if pa.types.is_timestamp(wanted.type):
+            values = [None if one in (LATEST, UNDATED) else one for one in values]
             columns.append(pa.array(values, pa.int64()).cast(TIMESTAMP))
         else:
             columns.append(pa.array(values, wanted.type))

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.report import findings as rules
-from kwire.report.sums import Latencies, Slow, latency_steps, slowest
+from kwire.report.sums import UNDATED, Latencies, Slow, latency_steps, slowest
 from kwire.report.tallies import Rows, rows_of
 
 __all__ = ["KINDS", "TABLES", "Live", "Rates"]
@@ -203,6 +203,9 @@ class Live:
         return found
 
     def _saw(self, times: Any) -> None:
+        times = times[times != UNDATED]
+        if not len(times):
+            return
         latest, earliest = int(times.max()), int(times.min())
         if self.first is None or earliest < self.first:
             self.first = earliest
@@ -216,15 +219,16 @@ class Live:
 
     def _frames(self, rows: Rows) -> None:
         self._saw(rows.times)
-        at = np.arange(rows.table.num_rows)
-        self.frames += len(at)
+        self.frames += rows.table.num_rows
+        # What has no time is in no second.
+        at = np.flatnonzero(rows.times != UNDATED)
         seconds = rows.times // 1_000_000
-        sums = rows.values("size"), rows.wrong.astype(np.int64)
+        sums = rows.values("size")[at], rows.wrong[at].astype(np.int64)
         told = np.flatnonzero(rows.valid("latency_ms"))
         latencies = rows.table["latency_ms"].fill_null(0).to_numpy()[told]
         steps = latency_steps(latencies)
         for kind, names in (("api", ("api_name",)), ("client", ("client_host", "client_id"))):
-            for *key, way, second, count, size, bad in rows.totals(at, (*names, "direction", seconds), *sums):
+            for *key, way, second, count, size, bad in rows.totals(at, (*names, "direction", seconds[at]), *sums):
                 rates = self._rates(kind, second, (key[0] or "?") if kind == "api" else tuple(key))
                 rates.bytes += size
                 rates.errors += bad
@@ -247,6 +251,7 @@ class Live:
 
     def _partitions(self, rows: Rows) -> None:
         at = rows.where(status="ok", api_name=("Produce", "Fetch", "ShareFetch"))
+        at = at[rows.times[at] != UNDATED]
         if not len(at):
             return
         times = rows.times[at]

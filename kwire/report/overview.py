@@ -24,7 +24,19 @@ import pyarrow as pa
 from kwire.report import findings as rules
 from kwire.report import lineage as edges
 from kwire.report.audit import CONNECTIONS, DEFAULT_TARGET, RECORDS, Auditor
-from kwire.report.sums import Clock, Latencies, Slow, Spans, Timeline, Top, dicts, latency_steps, slowest, tuples
+from kwire.report.sums import (
+    UNDATED,
+    Clock,
+    Latencies,
+    Slow,
+    Spans,
+    Timeline,
+    Top,
+    dicts,
+    latency_steps,
+    slowest,
+    tuples,
+)
 from kwire.report.tallies import Array, Rows, firsts, rows_of
 
 __all__ = ["TABLES", "Overview"]
@@ -303,7 +315,7 @@ class Overview:
     def _calls(self, rows: Rows) -> None:
         fine = rows.mask("status", "ok")
         waits = rows.values("throttle_ms")
-        told = np.flatnonzero(fine & (waits > 0))
+        told = np.flatnonzero(fine & (waits > 0) & (rows.times != UNDATED))
         times = rows.times[told].tolist()
         for time, (host, client, wait) in zip(times, tuples(rows.part((*_CLIENT, "throttle_ms"), told)), strict=True):
             self._waits.add((host, client), time, time + 1000 * wait)

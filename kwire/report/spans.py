@@ -10,6 +10,7 @@ Rules kept here:
   capture gives the same spans.
 - A request without a response is a span that ends where it begins and says so (``kwire.answered``). Requests that wait
   are bounded.
+- A span has a time: a request without one is none. Where its response has none, the span ends where it begins.
 - Secrets are in none of the tables that are read; texts of a capture are attributes, as they are.
 
 Sources: OpenTelemetry protocol 1.x (opentelemetry-proto), its file format of JSON lines, semantic conventions for
@@ -39,12 +40,12 @@ __all__ = ["TABLES", "Exchange", "Link", "Spans", "json_line", "traces"]
 
 
 class Frame(NamedTuple):
-    """A row of ``frames``. Times are microseconds since 1970."""
+    """A row of ``frames``. Times are microseconds since 1970; None where the capture does not state them."""
 
     capture: str
     connection: int
     frame: int
-    timestamp: int
+    timestamp: int | None
     direction: str
     client_host: str
     client_port: int
@@ -206,6 +207,12 @@ class Spans:
         if frame.direction == "request":
             if frame.api_name is None:
                 return
+            if frame.timestamp is None:
+                # Its response is not that of an earlier one with this id.
+                before = self._waiting.pop(key, None)
+                if before is not None:
+                    yield before
+                return
             made = Exchange(frame)
             _tell(made, about)
             before = self._waiting.pop(key, None)
@@ -214,7 +221,7 @@ class Spans:
             self._waiting[key] = made
             if len(self._waiting) > _MOST_WAITING:
                 yield self._waiting.pop(next(iter(self._waiting)))
-        elif frame.latency_ms is not None and key in self._waiting:
+        elif frame.api_key is not None and key in self._waiting:
             made = self._waiting.pop(key)
             made.response = frame
             _tell(made, about)
@@ -256,7 +263,9 @@ def _name(one: Exchange) -> str:
 
 def _times(one: Exchange) -> tuple[int, int]:
     """Its begin and its end, in nanoseconds."""
-    return max(0, one.request.timestamp) * 1000, max(0, (one.response or one.request).timestamp) * 1000
+    begin = max(0, one.request.timestamp or 0)
+    end = None if one.response is None else one.response.timestamp
+    return begin * 1000, begin * 1000 if end is None else max(0, end) * 1000
 
 
 def _errors(one: Exchange) -> list[str]:

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 __all__ = [
-    "ROWS_AT_ONCE", "WAITING", "Clock", "Latencies", "Slow", "Spans", "Timeline", "Top", "dicts", "latency_steps",
-    "runs", "slowest", "tuples",
+    "LATEST", "ROWS_AT_ONCE", "UNDATED", "WAITING", "Clock", "Latencies", "Slow", "Spans", "Timeline", "Top", "dicts",
+    "latency_steps", "runs", "slowest", "tuples",
 ]  # fmt: skip
 
 ROWS_AT_ONCE: Final = 1000
@@ -48,6 +48,13 @@ _FARTHER: Final = 20
 _DAY: Final = 86_400 * 1_000_000
 _FEWER: Final = 0.001
 """Nor of one in a thousand that is a day away, and twenty times as far as all others are from each other."""
+
+
+UNDATED: Final = -(1 << 62)
+"""In place of a time, in microseconds: the capture does not state it."""
+LATEST: Final = 1 << 62
+"""The same where the smallest is looked for."""
+_NO_BUCKET: Final = UNDATED
 
 
 def tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
@@ -280,7 +287,12 @@ class Clock:
         return made
 
     def buckets(self, micros: np.ndarray) -> np.ndarray:
-        """The bucket of each time (microseconds since 1970)."""
+        """The bucket of each time (microseconds since 1970). That of UNDATED is in no chart."""
+        dated = micros != UNDATED
+        if not dated.all():
+            made = np.full(len(micros), _NO_BUCKET)
+            made[dated] = self.buckets(micros[dated])
+            return made
         while True:
             found: np.ndarray = np.floor_divide(micros, self.width)
             first = np.flatnonzero(np.append(True, found[1:] != found[:-1])) if len(found) else found
@@ -403,7 +415,7 @@ class Timeline:
         for key, line in self.of.items():
             wider: dict[int, list[int]] = {}
             for bucket, values in line.items():
-                self._into(wider, bucket // times, values)
+                self._into(wider, bucket if bucket == _NO_BUCKET else bucket // times, values)
             self.of[key] = wider
 
     def values(self, key: Hashable, buckets: Iterable[int], which: int = 0) -> list[int | None]:

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kwire.report.sums import tuples
+from kwire.report.sums import LATEST, UNDATED, tuples
 
 __all__ = [
     "MOST_EVIDENCE",
@@ -120,10 +120,27 @@ class Rows:
         return found
 
     @property
-    def times(self) -> Array:
-        """When each row was seen, in microseconds since 1970."""
+    def _clock(self) -> str:
         names = ("frame_timestamp", "timestamp", "first_seen")
-        return self.values(next(name for name in names if name in self.table.column_names))
+        return next(name for name in names if name in self.table.column_names)
+
+    @property
+    def stated(self) -> Array:
+        """When each row was seen, in microseconds since 1970; UNDATED where the capture does not state it."""
+        return self.values(self._clock, UNDATED)
+
+    @property
+    def times(self) -> Array:
+        """The same to compute with: a row without a time counts at the latest time before it in its batch, or the first
+        behind it; UNDATED where no row of it has a time."""
+        found = self.stated
+        if not self.table[self._clock].null_count:
+            return found
+        known = np.flatnonzero(found != UNDATED)
+        if not len(known):
+            return found
+        before = np.searchsorted(known, np.arange(len(found)), side="right") - 1
+        return found[known[np.maximum(before, 0)]]
 
     def codes(self, name: str, at: Array) -> tuple[Array, int]:
         """A number for what each of the rows ``at`` has in a column, and how many numbers there may be."""
@@ -162,7 +179,7 @@ class Rows:
     ) -> Iterator[tuple[Any, ...]]:
         """Some rows added up by ``keys``, columns or integers of these rows: a tuple of the keys, how many rows there
         are, each of ``sums``, integers that are added up or floats of which the largest counts, and the first and last
-        of ``between``."""
+        of ``between``, times (LATEST and UNDATED where there is none)."""
         if not len(at):
             return
         of = self.numbers(keys, at)
@@ -175,7 +192,8 @@ class Rows:
             added = _extremes(np.maximum, of, first, one) if one.dtype.kind == "f" else _summed(of, first, one)
             made.append(_column(added))
         if between is not None:
-            made += [_column(_extremes(best, of, first, between)) for best in (np.minimum, np.maximum)]
+            made.append(_column(_extremes(np.minimum, of, first, _first_of(between))))
+            made.append(_column(_extremes(np.maximum, of, first, between)))
         yield from tuples(pa.table(made, [str(k) for k in range(len(made))]))
 
     @cached_property
@@ -348,12 +366,11 @@ class Tally:
 
     def join(self, other: Tally) -> None:
         """Takes what another one has."""
-        if other.first is None or other.last is None:
-            return
         self.count += other.count
         self.amount += other.amount
-        self.first = other.first if self.first is None else min(self.first, other.first)
-        self.last = other.last if self.last is None else max(self.last, other.last)
+        if other.first is not None and other.last is not None:
+            self.first = other.first if self.first is None else min(self.first, other.first)
+            self.last = other.last if self.last is None else max(self.last, other.last)
         self.where += other.where[: MOST_EVIDENCE - len(self.where)]
         for step, count in other.steps.items():
             self.steps[step] = self.steps.get(step, 0) + count
@@ -430,16 +447,17 @@ class Tallies:
         if not len(at):
             return
         times = rows.times[at]
-        steps = times // _STEP
+        steps = np.where(times == UNDATED, _LONG_AGO, times // _STEP)
+        times = rows.stated[at]
         codes = [rows.codes(name, at) for name in ("capture", *self._keys)]
         of = _together([*codes, _codes(_column(steps))[:2]], len(at))
         first = firsts(of)
-        until = rows.values("last_seen")[at] if "last_seen" in rows.table.column_names else times
+        until = rows.values("last_seen", UNDATED)[at] if "last_seen" in rows.table.column_names else times
         columns = {
             "step": steps[first],
             "count": np.bincount(of) if count is None else _summed(of, first, count),
             "amount": np.zeros(len(first)) if amount is None else self._amounts(of, first, amount),
-            "first": _extremes(np.minimum, of, first, times),
+            "first": _extremes(np.minimum, of, first, _first_of(times)),
             "last": _extremes(np.maximum, of, first, until),
         }
         shown = first
@@ -570,8 +588,8 @@ class Tallies:
                 if one != _LONG_AGO:
                     steps[one] = steps.get(one, 0) + many
             yield key, Tally(
-                int(totals.count[number]), float(totals.amount[number]), int(totals.first[number]),
-                int(totals.last[number]), where, steps,
+                int(totals.count[number]), float(totals.amount[number]), _told(int(totals.first[number])),
+                _told(int(totals.last[number])), where, steps,
             )  # fmt: skip
 
 
@@ -581,6 +599,15 @@ def among(keys: pa.Table, others: pa.Table) -> Array:
         return np.full(keys.num_rows, -1)
     of = numbers(pa.concat_tables([others, keys]), others.column_names)[others.num_rows :]
     return np.where(of < others.num_rows, of, -1)
+
+
+def _first_of(times: Array) -> Array:
+    """Times of which the smallest is the first: those that are not known are larger than all."""
+    return np.where(times == UNDATED, LATEST, times)
+
+
+def _told(time: int) -> int | None:
+    return None if time in (LATEST, UNDATED) else time
 
 
 def _column(values: Array) -> pa.ChunkedArray:

@@ -330,14 +330,15 @@ def lineage(tables: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _accepted(parts: DataFrame) -> DataFrame:
-    """Rows without what a response refuses. Ids repeat on long connections: of several requests the last before it."""
+    """Rows without what a response refuses. Ids repeat on long connections: of several requests the last before it, by
+    numbers of frames, since a time may be null."""
     from pyspark.sql import functions as F  # noqa: N812
 
     of = ["capture", "connection", "correlation_id", "of_topic", "partition"]
     parts = parts.withColumn("of_topic", F.coalesce("topic", "topic_id"))
     told = parts.where("api_name = 'Produce' AND direction = 'response' AND error <> 'NONE'")
-    refused = told.select(*of, F.col("frame_timestamp").alias("refused_at"))
-    asked = parts.where("api_name = 'Produce' AND direction = 'request'").select(*of, "frame", "frame_timestamp")
-    before = asked.join(refused, of).where("frame_timestamp <= refused_at")
-    gone = before.groupBy(*of, "refused_at").agg(F.max_by("frame", "frame_timestamp").alias("frame"))
+    refused = told.select(*of, F.col("frame").alias("refused_in"))
+    asked = parts.where("api_name = 'Produce' AND direction = 'request'").select(*of, "frame")
+    before = asked.join(refused, of).where("frame < refused_in")
+    gone = before.groupBy(*of, "refused_in").agg(F.max("frame").alias("frame"))
     return parts.join(gone.select(*of, "frame"), [*of, "frame"], "left_anti")

@@ -63,9 +63,9 @@ def decode_frames(
     (process and socket, for instance; several columns become a struct). ``direction``: which end has sent it; the value
     ``requests`` stands for the client, any other for the broker. With ``requests=None`` the values are any two, and who
     is the client is found out by what they send. ``time``: a timestamp, or a number since 1970 with its ``time_unit``
-    (``s``, ``ms``, ``us``, ``ns``); null ones come first, and count as 1970. ``payload``: the bytes; null and
-    empty ones are passed over. ``position``: which byte of its direction is the first of the chunk, where the tracer
-    counts them: bytes that it has lost are ``gap`` rows then.
+    (``s``, ``ms``, ``us``, ``ns``); null ones come first, and the times of their rows are null. ``payload``: the bytes;
+    null and empty ones are passed over. ``position``: which byte of its direction is the first of the chunk, where the
+    tracer counts them: bytes that it has lost are ``gap`` rows then.
     ``order``: what puts chunks of the same time in order. ``columns`` chooses columns, ``options`` are those of the
     data source (``limits``, ``payloads``, ``apis``, ``topics`` ...).
 
@@ -182,15 +182,13 @@ def _chunks(batches: Iterable[pa.RecordBatch], values: dict[Any, Any]) -> Iterat
     """The chunks in some batches; ``values`` becomes the connections as they were given."""
     from kwire.capture.chunks import Chunk
 
-    latest = 0
     for batch in batches:
         connections = batch.column("connection").to_pylist()
         rest = (batch.column(name).to_pylist() for name in ("side", "time", "payload", "position"))
         for connection, side, time, payload, position in zip(connections, *rest, strict=True):
             key = _hashable(connection)
             values.setdefault(key, connection)
-            latest = latest if time is None else time
-            yield Chunk(key, side, latest, payload, position)
+            yield Chunk(key, side, time, payload, position)
 
 
 def _hashable(value: Any) -> Any:

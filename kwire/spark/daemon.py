@@ -50,7 +50,14 @@ def preload(worker: str) -> None:
     from kwire.kernels import cache
     from kwire.protocol.facts import facts
 
-    for name in (worker, "kwire.spark.source", "kwire.spark.across", "kwire.spark.functions", "kwire.tables.reading"):
+    for name in (
+        worker,
+        "kwire.spark.source",
+        "kwire.spark.reader",
+        "kwire.spark.across",
+        "kwire.spark.functions",
+        "kwire.tables.reading",
+    ):
         importlib.import_module(name)
     kinds: tuple[tables.Kind, ...] = ("capture", "log")
     for kind in kinds:

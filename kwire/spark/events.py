@@ -373,9 +373,27 @@ def hono_producers(messages: DataFrame, records: DataFrame) -> DataFrame:
     acknowledges to a device does not show on the wire, nor does its setting ``retries``: ``order_not_kept`` names
     producers that keep the order only if that is 0.
     """
-    connection = ("capture", "connection")
+    all_ = sql.size("acks") > 0, sql.forall("acks", lambda one: one == -1)
+    semantics = sql.when(all_[0], sql.when(all_[1], "at_least_once").otherwise("at_most_once"))
+    return (
+        _written(records)
+        .join(_produce_requests(messages), list(_CONNECTION))
+        .withColumn("semantics", semantics)
+        .withColumn("violations", _producer_violations())
+        .select(
+            *_CONNECTION, "client_id", "client_host", "tenants", "producer_ids", "requests", "acks", "idempotent",
+            "max_in_flight", "qos_1", "events", "semantics", "violations",
+        )
+    )  # fmt: skip
+
+
+_CONNECTION: Final = ("capture", "connection")
+
+
+def _written(records: DataFrame) -> DataFrame:
+    """What each connection wrote to topics of telemetry and events."""
     sent = hono_messages(records.where(_of_hono(hono.TELEMETRY, hono.EVENT))).where("record_source = 'produce'")
-    wrote = sent.groupBy(*connection).agg(
+    return sent.groupBy(*_CONNECTION).agg(
         sql.array_sort(sql.collect_set("tenant")).alias("tenants"),
         sql.array_sort(sql.collect_set(sql.when(sql.col("producer_id") >= 0, sql.col("producer_id")))).alias(
             "producer_ids"
@@ -386,32 +404,38 @@ def hono_producers(messages: DataFrame, records: DataFrame) -> DataFrame:
         sql.count_if(sql.col("qos") == 1).alias("qos_1"),
         sql.count_if(sql.col("kind") == hono.EVENT).alias("events"),
     )
+
+
+def _produce_requests(messages: DataFrame) -> DataFrame:
+    """The Produce requests of each connection: how many, what they asked for, how many waited at the same time."""
     produce = messages.where(sql.col("api_key") == ApiKey.PRODUCE)
     frames = produce.select(
-        *connection,
+        *_CONNECTION,
         "frame",
         "direction",
         "client_id",
         "client_host",
         sql.get_json_object("body", "$.acks").try_cast("int").alias("acks"),
         sql.count_if(sql.col("direction") == "response")
-        .over(Window.partitionBy(*connection, "correlation_id"))
+        .over(Window.partitionBy(*_CONNECTION, "correlation_id"))
         .alias("answers"),
     )
     step = sql.when(sql.col("direction") == "response", -1).when(sql.col("answers") > 0, 1).otherwise(0)
-    in_flight = frames.withColumn("in_flight", sql.sum(step).over(Window.partitionBy(*connection).orderBy("frame")))
-    requests = in_flight.groupBy(*connection).agg(
+    in_flight = frames.withColumn("in_flight", sql.sum(step).over(Window.partitionBy(*_CONNECTION).orderBy("frame")))
+    return in_flight.groupBy(*_CONNECTION).agg(
         sql.first(sql.when(sql.col("direction") == "request", sql.col("client_id")), True).alias("client_id"),
         sql.first("client_host").alias("client_host"),
         sql.count_if(sql.col("direction") == "request").alias("requests"),
         sql.array_sort(sql.collect_set("acks")).alias("acks"),
         sql.max("in_flight").cast("int").alias("max_in_flight"),
     )
-    all_ = sql.size("acks") > 0, sql.forall("acks", lambda one: one == -1)
-    semantics = sql.when(all_[0], sql.when(all_[1], "at_least_once").otherwise("at_most_once"))
+
+
+def _producer_violations() -> Column:
+    """What goes against the APIs of telemetry and events, by the columns of ``hono_producers``."""
     waiting = sql.concat(sql.col("max_in_flight").cast("string"), sql.lit(" requests in flight"))
     idempotent, most = sql.col("idempotent"), sql.col("max_in_flight")
-    found = sql.array_compact(
+    return sql.array_compact(
         sql.array(
             _violation(
                 idempotent & (most > IN_FLIGHT),
@@ -443,15 +467,6 @@ def hono_producers(messages: DataFrame, records: DataFrame) -> DataFrame:
             ),
         )
     ).cast(VIOLATIONS)
-    return (
-        wrote.join(requests, list(connection))
-        .withColumn("semantics", semantics)
-        .withColumn("violations", found)
-        .select(
-            *connection, "client_id", "client_host", "tenants", "producer_ids", "requests", "acks", "idempotent",
-            "max_in_flight", "qos_1", "events", "semantics", "violations",
-        )
-    )  # fmt: skip
 
 
 # --- Client telemetry -------------------------------------------------------------------------------------------

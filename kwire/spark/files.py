@@ -50,6 +50,7 @@ __all__ = [
     "Broken",
     "Choice",
     "File",
+    "FolderOf",
     "filesystem_of",
     "find",
     "in_groups",
@@ -170,6 +171,29 @@ class File:
                 return bytes(stream.read(_BESIDE))
         except FileNotFoundError:
             return None
+
+
+@dataclass(frozen=True, slots=True)
+class FolderOf:
+    """The folder of a log segment: ``kwire.log.decided.Beside``."""
+
+    file: File
+
+    @property
+    def name(self) -> str:
+        """The name of the segment."""
+        return self.file.path.rpartition("/")[2]
+
+    def names(self) -> list[str]:
+        """The files in the folder. Raises ``OSError``."""
+        infos = _listed(self.file.filesystem, self.file.path.rpartition("/")[0], False)
+        return [one.path.rpartition("/")[2] for one in infos if one.type == fs.FileType.File]
+
+    def open(self, name: str) -> Any:
+        """One of them, decompressed. Raises ``OSError``."""
+        path = f"{self.file.path.rpartition('/')[0]}/{name}"
+        file = replace(self.file, path=path, split=None, broken=None)
+        return file.open()
 
 
 def opened(filesystem: Any, path: str) -> Any:

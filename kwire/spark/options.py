@@ -163,6 +163,11 @@ class Options:
             made.definition.chosen(found["columns"])
         except ValueError as wrong:
             raise KwireError(f"the option 'columns': {wrong}") from None
+        if found["read_committed"]:
+            try:
+                made.definition.check_isolation()
+            except ValueError as wrong:
+                raise KwireError(f"the option 'read_committed': {wrong}") from None
         return made
 
     @property

@@ -26,7 +26,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from kwire.errors import KwireError, MissingExtraError
 from kwire.options import OF_SEGMENTS
-from kwire.spark.files import find, in_groups
+from kwire.spark.files import FolderOf, find, in_groups
 from kwire.spark.pushed import narrowed
 from kwire.spark.sensors import one_by_one, wholes
 from kwire.spark.workers import LackError, begin_task, of_file
@@ -156,7 +156,8 @@ class FileReader(DataSourceReader):
         one = self.options
         if isinstance(table, LogTable):
             metadata = (file.beside("partition.metadata") or b"").decode("ascii", "replace")
-            return {name: one.values[name] for name in OF_SEGMENTS} | {"name": file.name, "metadata": metadata}
+            terms = {name: one.values[name] for name in OF_SEGMENTS} | {"name": file.name, "metadata": metadata}
+            return terms | ({"beside": FolderOf(file)} if one.values["read_committed"] else {})
         if self._beside is None:
             self._beside = one.beside()
         return {"name": file.name, **one.traffic, **one.content, **self._beside}

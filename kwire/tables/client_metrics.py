@@ -61,7 +61,7 @@ ATTRIBUTES: Final = pa.map_(pa.string(), pa.string())
 SCHEMA: Final = pa.schema(
     [
         *KEY,
-        pa.field("timestamp", TIMESTAMP, nullable=False),
+        pa.field("timestamp", TIMESTAMP),
         pa.field("client_id", pa.string()),
         pa.field("client_instance_id", pa.string()),
         pa.field("subscription_id", pa.int32()),
@@ -190,7 +190,7 @@ class _Maker(Maker):
                 "capture": self._name,
                 "connection": frame.connection,
                 "frame": frame.number,
-                "timestamp": frame.time // 1000,
+                "timestamp": None if frame.time is None else frame.time // 1000,
                 "client_id": frame.client_id,
             }
             if frames["status"][number] != Status.OK:

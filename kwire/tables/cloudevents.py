@@ -35,7 +35,8 @@ class _Maker(OfRecords):
 
     def notes(self) -> list[str]:
         count = "1 record has" if self._of_http == 1 else f"{self._of_http:,} records have"
-        return [f"{count} {ce.OF_HTTP}, so there are no events in them"] if self._of_http else []
+        own = [f"{count} {ce.OF_HTTP}, so there are no events in them"] if self._of_http else []
+        return [*own, *super().notes()]
 
     def of_records(self, records: pa.RecordBatch) -> pa.RecordBatch:
         headers, value, magic = (records.column(one) for one in ("headers", "value", "magic"))
@@ -57,6 +58,7 @@ TABLE: Final = CaptureTable(
     name="cloudevents",
     schema=SCHEMA,
     file="capture",
+    isolates=True,
     maker=_Maker,
     shown=(
         Column("source", showing.plain("record_source")),

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from kwire.kernels.columns import spread_texts
 from kwire.kernels.engine import MACHINE, choose
-from kwire.kernels.layouts import ABSENT
+from kwire.kernels.layouts import ABSENT, NO_TIME
 from kwire.kernels.numbers import SLACK
 from kwire.records.arrow_types import DICTIONARY, TIMESTAMP, dtype_of
 from kwire.records.constants import CONSTANTS
@@ -262,7 +262,11 @@ def nullable(values: Array, type_: pa.DataType) -> pa.Array:
 
 
 def timestamps(nanoseconds: Array, counts: Array | None = None) -> pa.Array:
-    """Nanoseconds since 1970 as microseconds with the time zone UTC."""
+    """Nanoseconds since 1970 as microseconds with the time zone UTC, null where NO_TIME."""
+    unknown = nanoseconds == NO_TIME
+    if unknown.any():
+        known = over(np.where(unknown, 0, nanoseconds // 1000), counts)
+        return pa.array(known, mask=over(unknown, counts)).view(TIMESTAMP)
     micros = over(nanoseconds // 1000, counts)
     return pa.Array.from_buffers(TIMESTAMP, len(micros), [None, pa.py_buffer(micros)], 0)
 

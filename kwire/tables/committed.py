@@ -8,7 +8,8 @@ are, and held back until its response is, or until it is known that there is non
 Rules kept here:
 
 - A response is that of the request on the same connection with its correlation id and, since ids repeat, its time,
-  which is when the response came less its latency.
+  which is when the response came less its latency. Where one of them has no time, the response is that of no request:
+  ids alone repeat.
 - A broker answers the requests of a connection in order: rows of a request before one that was answered wait no longer.
   Requests with acks=0 are not waited for.
 - Rows that wait have ``MOST_HELD`` bytes at most, with what is known of their record sets. Beyond that the older half
@@ -31,8 +32,9 @@ import pyarrow as pa
 from kwire import schema
 from kwire.capture.frames import Frames
 from kwire.kernels.engine import choose
-from kwire.kernels.framing import with_body_of
+from kwire.kernels.layouts import ABSENT, NO_TIME
 from kwire.kernels.names import NameTable
+from kwire.kernels.ordering import with_body_of
 from kwire.kernels.programs import Program, compile_program, job_column, value_column
 from kwire.records.constants import CONSTANTS
 from kwire.schema.keys import ApiKey
@@ -129,6 +131,7 @@ class _Responses:
         there = np.empty(len(frames), np.uint8)
         choose(0)(with_body_of)(frames.table, _KINDS, there)
         # What is known to be one of Produce has its request.
+        there &= frames["latency"] != ABSENT
         rows, said, _ = self._programs.run(frames, np.flatnonzero(there))
         of_frame = rows[job_column(said)]
         made = np.empty(len(said), _ANSWER)
@@ -226,7 +229,8 @@ class Committed:
     def enter(self, frames: Frames, sets: Array, of_job: Array) -> Array:
         """Takes record sets, of which ``of_job`` are the frames: their numbers, ``NOTHING`` for those of responses."""
         numbers = np.full(len(sets), NOTHING)
-        asks = np.flatnonzero((frames["response"][of_job] == 0) & (value_column(sets, R_ACKS) != 0))
+        asks = (frames["response"][of_job] == 0) & (value_column(sets, R_ACKS) != 0)
+        asks = np.flatnonzero(asks & (frames["time"][of_job] != NO_TIME))
         if not len(asks):
             return numbers
         sets, of_frame = sets[asks], of_job[asks]

@@ -27,7 +27,7 @@ from kwire import schema
 from kwire.capture.frames import Frame, Frames, sentence
 from kwire.errors import KwireError
 from kwire.kernels.layers import TUNNELS
-from kwire.kernels.layouts import ABSENT, Reason, Role, Status
+from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Role, Status
 from kwire.protocol.error_codes import error_name
 from kwire.protocol.sasl import refusal, refused_by
 from kwire.protocol.secrets import sasl_user
@@ -97,8 +97,8 @@ def _both(name: str, kind: pa.DataType) -> list[pa.Field]:
 SCHEMA: Final = pa.schema(
     [
         *KEY[:2],
-        pa.field("first_seen", TIMESTAMP, nullable=False),
-        pa.field("last_seen", TIMESTAMP, nullable=False),
+        pa.field("first_seen", TIMESTAMP),
+        pa.field("last_seen", TIMESTAMP),
         pa.field("client_host", pa.string(), nullable=False),
         pa.field("client_port", pa.int32(), nullable=False),
         pa.field("broker_host", pa.string(), nullable=False),
@@ -505,8 +505,12 @@ class _Columns:
         return self._times("last_time", np.maximum, ABSENT, first, last)
 
     def _times(self, field: str, choose: Any, absent: int, first: int, last: int) -> pa.Array:
-        a, b = (np.where(sent["packets"] > 0, sent[field], absent)[first:last] for sent in self._known.sent)
-        return columns.timestamps(choose(a, b))
+        a, b = (
+            np.where((sent["packets"] > 0) & (sent[field] != NO_TIME), sent[field], absent)[first:last]
+            for sent in self._known.sent
+        )
+        made = choose(a, b)
+        return columns.timestamps(np.where(made == absent, NO_TIME, made))
 
     def _hosts(self, side: int, first: int, last: int) -> pa.Array:
         a, b = self._known.hosts(first, last)

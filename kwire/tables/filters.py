@@ -93,6 +93,8 @@ class Filter:
         """Which frames are wanted by API, client and time."""
         import numpy as np
 
+        from kwire.kernels.layouts import NO_TIME
+
         wanted: Array = np.ones(len(frames), bool)
         if self.apis is not None:
             wanted &= np.isin(frames["api"], sorted(self.apis))
@@ -100,6 +102,9 @@ class Filter:
             wanted &= frames["time"] >= self.start
         if self.end is not None:
             wanted &= frames["time"] < self.end
+        if self.start is not None or self.end is not None:
+            # Whether a frame without a time lies between them is not known.
+            wanted &= frames["time"] != NO_TIME
         if self.client_ids is not None:
             numbers = np.unique(frames["client"][wanted])
             right = [number for number in numbers.tolist() if frames.client_id(number) in self.client_ids]

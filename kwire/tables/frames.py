@@ -19,7 +19,7 @@ import pyarrow as pa
 from kwire import schema
 from kwire.capture.frames import Frames, sentence
 from kwire.kernels.columns import Columns, Met, Told
-from kwire.kernels.layouts import ABSENT, Status
+from kwire.kernels.layouts import ABSENT, NO_TIME, Status
 from kwire.protocol.facts import facts
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.portions import portions, text_size
@@ -53,7 +53,7 @@ KEY: Final = (
 
 OF_FRAME: Final = (
     *KEY,
-    pa.field("frame_timestamp", TIMESTAMP, nullable=False),
+    pa.field("frame_timestamp", TIMESTAMP),
     pa.field("direction", pa.string(), nullable=False),
     pa.field("client_host", pa.string(), nullable=False),
     pa.field("client_port", pa.int32(), nullable=False),
@@ -73,7 +73,7 @@ BROKER: Final = (
 SCHEMA: Final = pa.schema(
     [
         *KEY,
-        pa.field("timestamp", TIMESTAMP, nullable=False),
+        pa.field("timestamp", TIMESTAMP),
         pa.field("direction", pa.string(), nullable=False),
         pa.field("client_host", pa.string(), nullable=False),
         pa.field("client_port", pa.int32(), nullable=False),
@@ -93,11 +93,13 @@ SCHEMA: Final = pa.schema(
 )
 """One row per frame.
 
-``timestamp`` is when the capture had the frame's last byte and all bytes before it. ``size`` counts the bytes after the
+``timestamp`` is when the capture had the frame's last byte and all bytes before it, null where the capture does not
+state it (a Simple Packet Block of pcapng). ``size`` counts the bytes after the
 4-byte length, as the length says (what was really seen of a frame that is cut off stands in ``error``); of a
 ``gap`` that holds no frame, the bytes skipped. A response has the API, version and client_id of its request;
 ``latency_ms`` is the time in milliseconds from the last byte of the request to the last byte of its response, null
-in requests. ``errors``: the names of the errors in a response (``kwire.tables.errors``).
+in requests, and where one of them has no time. ``errors``: the names of the errors in a response
+(``kwire.tables.errors``).
 """
 
 STATUSES: Final = {
@@ -312,7 +314,10 @@ class FrameColumns:
         return pa.array(self._numbers.number)
 
     def timestamp(self) -> pa.Array:
-        return pa.Array.from_buffers(TIMESTAMP, self._count, [None, pa.py_buffer(self._numbers.micros)], 0)
+        valid, nulls = None, self._told[Told.NO_TIME]
+        if nulls:
+            valid = pa.py_buffer(np.packbits(self._of("time") != NO_TIME, bitorder="little"))
+        return pa.Array.from_buffers(TIMESTAMP, self._count, [valid, pa.py_buffer(self._numbers.micros)], nulls)
 
     def direction(self) -> Text:
         responses = self._told[Told.RESPONSES]

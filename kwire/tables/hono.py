@@ -96,8 +96,9 @@ class _Maker(OfRecords):
         if not pc.all(kept).as_py():
             records = records.filter(kept)
         each = {renamed(name): records.column(name) for name in records.schema.names}
-        captured = records.column("frame_timestamp").cast(pa.int64()).to_numpy()
-        now = pa.array(captured // 1000)
+        captured = records.column("frame_timestamp").cast(pa.int64())
+        # Whether a message is expired is not known where nobody knows when it was seen.
+        now = pa.array(pc.fill_null(captured, 0).to_numpy() // 1000, mask=captured.is_null().to_numpy(False))
         found = hono_messages(each["topic"], each["key"], each["headers"], each["value"], now)
         messages = dict(zip(HONO_MESSAGE.names, found.flatten(), strict=True))
         sound = pc.equal(records.column("status"), "ok")
@@ -189,6 +190,7 @@ TABLE: Final = CaptureTable(
     name="hono",
     schema=SCHEMA,
     file="capture",
+    isolates=True,
     maker=_Maker,
     of_one_file=True,
     shown=(

@@ -5,7 +5,10 @@ Rows are made by ``kwire.log``.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
 
 from kwire import log
 from kwire.log.reading import STATUSES
@@ -15,12 +18,19 @@ from kwire.tables.showing import Column
 
 __all__ = ["TABLE"]
 
+
+def _batches(source: Any, *, read_committed: bool = False, **options: Any) -> Iterator[pa.RecordBatch]:
+    if read_committed:
+        TABLE.check_isolation()
+    return log.batches(source, **options)
+
+
 TABLE: Final = LogTable(
     name="batches",
     schema=log.BATCHES,
     file="segment",
     statuses=STATUSES,
-    read=log.batches,
+    read=_batches,
     shown=(
         Column("position", showing.plain("position"), right=True, least=8),
         Column("partition", showing.partition, shrink=12),

@@ -53,15 +53,16 @@ def _deep(
         for first, last in portions(sizes, most=_MOST_DECODED, most_rows=_MOST_ROWS):
             made = decoded(batch.slice(first, last - first), secrets=secrets, limits=limits)
             if not secrets:
-                made = _redacted(made, [one for one in MAY_HIDE if one in wanted])
+                is_told = any(isinstance(one, log.Segment) and one.is_told for one in (source, options.get("name")))
+                made = _redacted(made, [one for one in MAY_HIDE if one in wanted], is_told)
             yield made.select(wanted)
 
 
-def _redacted(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+def _redacted(batch: pa.RecordBatch, names: Sequence[str], is_told: bool) -> pa.RecordBatch:
     # Both are those of the segment.
     topic, topic_id = (batch.column(one)[0].as_py() if batch.num_rows else None for one in ("topic", "topic_id"))
     control = pc.fill_null(batch.column("is_control"), False)
-    made = redacted_columns({one: batch.column(one) for one in names}, control, topic, topic_id)
+    made = redacted_columns({one: batch.column(one) for one in names}, control, None if is_told else topic, topic_id)
     for one, column in made.items():
         batch = batch.set_column(batch.schema.get_field_index(one), batch.schema.field(one), column)
     return batch
@@ -73,6 +74,7 @@ DEEP: Final = LogTable(
     name="records",
     schema=pa.schema([*log.RECORDS, *(pa.field(one, pa.string()) for one in DECODED)]),
     file="segment",
+    isolates=True,
     statuses=STATUSES,
     read=_deep,
     shown=(
@@ -87,6 +89,7 @@ TABLE: Final = LogTable(
     name="records",
     schema=log.RECORDS,
     file="segment",
+    isolates=True,
     statuses=STATUSES,
     read=log.read,
     shown=_SHOWN,

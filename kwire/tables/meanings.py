@@ -48,6 +48,9 @@ class OfRecords(Maker):
         """The rows that some records give."""
         raise NotImplementedError
 
+    def notes(self) -> list[str]:
+        return self._records.notes()
+
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         for records in self._records.batches(frames):
             for first in range(0, records.num_rows, MOST_ROWS):

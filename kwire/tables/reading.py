@@ -105,6 +105,8 @@ def read(
         definition = chosen_table(one, how["api"], how["direction"], payloads=how["payloads"])
         forgets = forgets and not definition.of_one_file
         schema = definition.chosen(columns)
+        if how["read_committed"]:
+            definition.check_isolation()
         if how["dictionaries"] and definition.dictionaries:
             schema = with_dictionaries(schema)
         if only is None:
@@ -140,6 +142,8 @@ def read_in_order(
     for one, columns in tables.items():
         definition = chosen_table(one, how["api"], how["direction"], payloads=how["payloads"])
         definition.chosen(columns)
+        if how["read_committed"]:
+            definition.check_isolation()
         if definition.of_one_file:
             raise ValueError(f"the table {one} has rows of whole files, which cannot be put together yet")
         only.check(definition)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,8 +29,8 @@ import pyarrow.compute as pc
 from kwire import schema
 from kwire.capture.frames import Frames
 from kwire.kernels.engine import choose
-from kwire.kernels.framing import with_body_of
 from kwire.kernels.layouts import ABSENT, Status
+from kwire.kernels.ordering import with_body_of
 from kwire.kernels.partitions import NOT_ACQUIRED, deliveries
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
 from kwire.limits import BEYOND
@@ -42,6 +42,7 @@ from kwire.records.portions import MOST_BYTES
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import FIXED_SIZES, ArrayLayout, ByIdentity, StructLayout
 from kwire.tables import columns, showing
+from kwire.tables.aborted import COLUMNS, LISTS, Isolation, Listed
 from kwire.tables.committed import COMMITTED, NOTHING, R_ACKS, SET_NUMBER, Committed, Within
 from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.frames import KEY
@@ -71,7 +72,7 @@ Array = Any
 
 SET: Final = (
     *KEY,
-    pa.field("frame_timestamp", TIMESTAMP, nullable=False),
+    pa.field("frame_timestamp", TIMESTAMP),
     pa.field("source", pa.string(), nullable=False),
     pa.field("topic", pa.string()),
     pa.field("topic_id", pa.string()),
@@ -150,7 +151,9 @@ _SET_FIELDS: Final = {
 """Where the topic, its id, the partition and the record set stand: registers 0 to 3."""
 R_PARTITION, R_RECORDS = range(2, 4)
 assert (R_TOPIC, R_TOPIC_ID) == (0, 1)
-SET_REGISTERS: Final = R_ACKS + 1
+R_ABORTED: Final = R_ACKS + 1
+"""The list of aborted transactions, where it is asked for."""
+SET_REGISTERS: Final = R_ABORTED + 1
 assert R_ACKS == 4
 _LAST: Final = int(np.iinfo(np.int64).max)
 """Behind all record sets of a frame."""
@@ -203,7 +206,8 @@ class Records(Maker):
             if run.later:
                 run.memory[key] = self._committed
         self._later = run.later
-        self._sets = Programs(_set_program, SET_REGISTERS)
+        self._isolation = Isolation() if run.options["read_committed"] else None
+        self._sets = Programs(partial(_set_program, self._isolation is not None), SET_REGISTERS)
         self._topics = Topics(run.topics)
         self._only = run.only
 
@@ -223,6 +227,9 @@ class Records(Maker):
         # Those of a part wait for the next.
         return iter(()) if self._committed is None or self._later else self._committed.rest()
 
+    def notes(self) -> list[str]:
+        return [] if self._isolation is None else self._isolation.notes()
+
     def _of_sets(self, frames: Frames, sets: Array, of_job: Array, failures: list[Failure]) -> Iterator[pa.RecordBatch]:
         from kwire.records.columnar import decode_pieces
         from kwire.records.verdicts import Waiting
@@ -231,10 +238,14 @@ class Records(Maker):
         lengths = np.maximum(length_column(sets, R_RECORDS), 0)
         place = Place(self._name, self._topics, frames, sets, of_job, self._wanted, self._committed)
         hides = _metadata_sets(frames.data, sets) if self._redacts else np.zeros(0, bool)
-        more = ["is_control"] if hides.any() else []
+        listed = None
+        if self._isolation is not None:
+            others = _metadata_sets(frames.data, sets)
+            listed = Listed(self._isolation, frames, sets, of_job, at=R_ABORTED, others=others)
+        more = [*(() if listed is None else COLUMNS), *(["is_control"] if hides.any() else [])]
         if self._asks_acquired and place.find_ranges():
             more.append("offset")
-        decoded = [*self._decoded, *(one for one in more if one not in self._decoded)]
+        decoded = list(dict.fromkeys([*self._decoded, *more]))
         waiting = Waiting()
         for failure in failures:
             waiting.tell((failure.row, _LAST), failure)
@@ -243,6 +254,7 @@ class Records(Maker):
             for one, offset, text in found.problems:
                 waiting.tell((int(of_job[one]), one), f"at byte {offset} of the record set: {text}")
             told = waiting.before(None if after is None else (int(of_job[after[0]]), after[0]))
+            found = found if listed is None else listed.kept(found)
             yield from self._made(frames, place, found, told, hides)
 
     def _found(self, frames: Frames) -> Iterator[tuple[Array, Array, list[Failure]]]:
@@ -538,19 +550,20 @@ def _struct(layout: StructLayout, path: tuple[str, ...]) -> StructLayout | None:
     return layout
 
 
-def _set_program(api: int, response: int, version: int) -> Program | None:
+def _set_program(isolated: bool, api: int, response: int, version: int) -> Program | None:
     message = schema.response(api) if response else schema.request(api)
-    return None if message is None else _program_of(ByIdentity(message), api, response, version)
+    return None if message is None else _program_of(ByIdentity(message), isolated, api, response, version)
 
 
 @lru_cache(maxsize=256)
-def _program_of(_message: ByIdentity, api: int, response: int, version: int) -> Program | None:
+def _program_of(_message: ByIdentity, isolated: bool, api: int, response: int, version: int) -> Program | None:
     found = layouts(api, response, version)
     if found is None:
         return None
     fields = _SET_FIELDS[ApiKey(api)]
     # A response has no acks. They are found whoever asks: which field a damaged frame ends in must not depend on it.
-    return compile_program(found, (*fields, "acks"), emit_after=fields[R_RECORDS])
+    lists = {LISTS: R_ABORTED} if isolated else {}
+    return compile_program(found, (*fields, "acks"), lists=lists, emit_after=fields[R_RECORDS])
 
 
 SHOWN: Final = (
@@ -574,4 +587,5 @@ TABLE: Final = CaptureTable(
     maker=Records,
     shown=SHOWN,
     asked=(*ASKED, DELIVERY),
+    isolates=True,
 )

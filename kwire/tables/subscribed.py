@@ -201,7 +201,7 @@ class Judge:
         else:
             self._answer(row, kind, (connection, correlation), time, said)
 
-    def _answer(self, row: _Row, kind: str, of: tuple[Any, Any], time: int, said: Sequence[Any]) -> None:
+    def _answer(self, row: _Row, kind: str, of: tuple[Any, Any], time: int | None, said: Sequence[Any]) -> None:
         instance, subscription_id = self._asked.pop(of) or (ZERO_UUID, None)
         connection, code = of[0], said[0]
         self._wrong = []

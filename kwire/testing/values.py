@@ -72,6 +72,11 @@ class _Sent(NamedTuple):
     borders: Sequence[int]
     """Where in it frames begin or end that are values."""
 
+    @property
+    def time(self) -> int:
+        """When it was captured, 0 where the capture does not state it."""
+        return self.frame.time or 0
+
 
 def frames_as_values(capture: bytes, rng: random.Random, level: Level = Level.OTHER_IDS) -> list[Packet]:
     """The packets of a capture in which every record's value is one of the frames of ``capture``, or several."""
@@ -217,7 +222,7 @@ class _Connection:
 
     def packets(self) -> list[Packet]:
         """Its packets, from SYN to FIN."""
-        times = [one.frame.time for one in self._sent]
+        times = [one.time for one in self._sent]
         begin = min(times) - 10 * _MICROSECOND
         self._send(0, SYN, b"", begin)
         self._send(1, SYN | ACK, b"", begin)
@@ -261,12 +266,12 @@ class _Connection:
             held += one.data
             if following is not None:
                 other = following.frame
-                if (other.is_response, other.time) == (frame.is_response, frame.time):
+                if (other.is_response, following.time) == (frame.is_response, one.time):
                     continue
             for part in self._cut(held, borders):
-                self._send(int(frame.is_response), ACK, part, frame.time)
+                self._send(int(frame.is_response), ACK, part, one.time)
             held, borders = b"", []
-            self._send(int(not frame.is_response), ACK, b"", frame.time)
+            self._send(int(not frame.is_response), ACK, b"", one.time)
 
     def _at_once(self) -> int:
         """Sends requests before earlier responses have ended, and acknowledges within frames. Returns the time."""
@@ -299,7 +304,7 @@ class _Connection:
                 side = min((0, 1), key=lambda one: queues[one][0])
             if not parts[side]:
                 k = under_way[side] = queues[side].pop(0)
-                time = max(time, self._sent[k].frame.time)
+                time = max(time, self._sent[k].time)
                 parts[side] = self._cut(self._sent[k].data, self._sent[k].borders)
             time += _MICROSECOND
             self._send(side, ACK, parts[side].pop(0), time)

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 import test_pages_docs
 import test_recipes
+import test_sql_docs
 import test_tables_docs
 from docs_queries import Case, pages, written
 
 CASES: dict[str, list[Case]] = {
     "docs/recipes.md": test_recipes.CASES,
+    "docs/sql.md": test_sql_docs.CASES,
     "docs/tables.md": test_tables_docs.CASES,
     **test_pages_docs.CASES,
 }

@@ -12,11 +12,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, GreaterThan, In, LessThanOrEqual, Not, StringStartsWith
 
 from kwire import tables
+from kwire.capture.writing import PcapngWriter, Raw
 from kwire.spark.files import find
 from kwire.spark.pushed import narrowed
 from kwire.spark.reader import PushingReader
 from kwire.spark.source import KwireDataSource
 from kwire.tables.filters import Filter
+from kwire.testing import packets
 
 CAPTURE = "first-light.pcap"
 NOON = datetime.datetime(2026, 11, 22, 12, tzinfo=datetime.UTC)
@@ -100,3 +102,29 @@ def test_a_query_has_the_same_rows(spark: SparkSession, captures: Path) -> None:
         assert pushed.where(where).count()
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_a_time_that_the_capture_does_not_state_is_null_and_fits_no_condition(
+    spark: SparkSession, captures: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "untimed.pcapng"
+    with path.open("wb") as file:
+        writer = PcapngWriter(file)
+        for number, one in enumerate(packets.read((captures / CAPTURE).read_bytes())):
+            writer.write(Raw(one.time if number % 2 else None, bytes(one.data), one.size, one.link))
+    frames = spark.read.format("kwire").load(str(path))
+    rows = frames.select("timestamp", "latency_ms", "frame").collect()
+    null = sum(row["timestamp"] is None for row in rows)
+    assert 0 < null < len(rows)
+    assert all(row["timestamp"] is None or row["timestamp"].year > 2000 for row in rows)
+    assert frames.where("timestamp IS NULL").count() == null
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        pushing = spark.read.format("kwire").option("pushFilters", "true").load(str(path))
+        for one in (frames, pushing):
+            found = [one.where(f"timestamp {sign} '2000-01-01T00:00:00Z'").count() for sign in (">=", "<")]
+            assert found == [len(rows) - null, 0]
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    last = frames.orderBy("timestamp", "frame").tail(1)[0]
+    assert last["timestamp"] == max(row["timestamp"] for row in rows if row["timestamp"] is not None)

@@ -11,6 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
+from transactions import committed, drawn, write
 
 from kwire import log
 from kwire.log.internal import DECODED, decoded
@@ -164,3 +165,12 @@ def test_a_folder_without_segments_is_one_clear_error(spark: SparkSession, tmp_p
     (tmp_path / "server.log").write_text("INFO started")
     with pytest.raises(PySparkException, match=r"CaptureError: .*: no such file"):
         load(spark, str(tmp_path)).count()
+
+
+def test_read_committed_gives_what_a_consumer_of_the_log_gets(spark: SparkSession, tmp_path: Path) -> None:
+    entries = drawn(5)
+    write(tmp_path / "orders-0", entries, [10, 20, 40])
+    frame = load(spark, str(tmp_path), read_committed=True)
+    assert sorted(row.offset for row in frame.select("offset").collect()) == committed(entries)
+    with pytest.raises(PySparkException, match=r"read_committed.*not batches"):
+        load(spark, str(tmp_path), read_committed=True, table="batches").schema  # noqa: B018

@@ -291,6 +291,12 @@ def enhanced(packet: Packet, number: int = 0, kind: int = ETHERNET, order: str =
     return block(6, body + bytes(-len(body) % 4) + option(0, b"", order), order)
 
 
+def simple(packet: Packet, kind: int = ETHERNET, order: str = "<") -> bytes:
+    """A simple packet block: of the first interface, without a time."""
+    data = link(packet, kind)
+    return block(3, struct.pack(order + "I", len(data)) + data, order)
+
+
 def pcapng(packets: Iterable[Packet], kind: int = ETHERNET, order: str = "<", resolution: int = 6) -> bytes:
     """A pcapng file with one section and one interface."""
     head = section(order) + interface(kind, order, resolution)

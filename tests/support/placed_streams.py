@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kwire.kernels.framing import WAY, Capture, Scratch
+from kwire.kernels.directions import DIRECTION, Capture, Scratch
 from kwire.kernels.layouts import ABSENT, ACTIVE, AT_THE_END, CONNECTION, NAME, NAMES_USED, PIECE, ROOM, STREAM, WAITING
 from kwire.kernels.numbers import SLACK
 from kwire.kernels.programs import MAX_DEPTH, registers_of
@@ -87,4 +87,4 @@ def state(connections: Any, streams: Any, waiting: int = 64, names: int = 64, po
 
 
 def scratch() -> Scratch:
-    return Scratch(np.zeros(2, WAY), registers_of(1), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), np.int64))
+    return Scratch(np.zeros(2, DIRECTION), registers_of(1), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), np.int64))

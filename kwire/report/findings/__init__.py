@@ -27,7 +27,7 @@ from kwire.report.findings import brokers, clients, consuming, errors, groups, o
 from kwire.report.findings.committed import Committed
 from kwire.report.findings.rule import COLUMNS, SCHEMA, SEVERITIES, Finding, Rule
 from kwire.report.sums import tuples
-from kwire.report.tallies import Rows, Tallies, rows_of
+from kwire.report.tallies import Rows, rows_of
 from kwire.tables import showing
 from kwire.tables.showing import Column
 
@@ -129,8 +129,8 @@ def _chosen(rules: Iterable[str] | None) -> list[type[Rule[Any]]]:
 
 
 def _kept(one: object, deep: int = 4) -> int:
-    if isinstance(one, Tallies):
-        return one.kept
+    if isinstance(kept := getattr(one, "kept", None), int):
+        return kept
     if not deep or isinstance(one, str | bytes):
         return 0
     if isinstance(one, Mapping):

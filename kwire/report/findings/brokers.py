@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.report.findings.rule import BROKER, FRAME, Finding, Rule, Together
-from kwire.report.sums import WAITING, tuples
+from kwire.report.sums import UNDATED, WAITING, tuples
 from kwire.report.tallies import MOST_EVIDENCE, Array, Rows, Tally
 
 __all__ = ["Limits", "Stalled"]
@@ -46,17 +46,18 @@ class _Runs:
 
     def __init__(self) -> None:
         self._runs: list[Array] = []
-        self._many = 0
+        self.kept = 0
+        """How many runs it has in memory."""
 
     def add(self, slots: Array) -> None:
         """Takes slots: ascending, each once."""
         breaks = np.flatnonzero(np.diff(slots) > 1)
         begins, ends = np.append(slots[:1], slots[breaks + 1]), np.append(slots[breaks], slots[-1:])
         self._runs.append(np.stack([begins, ends]))
-        self._many += len(begins)
-        if self._many > 2 * _MOST_RUNS:
+        self.kept += len(begins)
+        if self.kept > 2 * _MOST_RUNS:
             self._runs = [self.all()[:, -_MOST_RUNS:]]
-            self._many = self._runs[0].shape[1]
+            self.kept = self._runs[0].shape[1]
 
     def all(self) -> Array:
         """The first and the last slot of each run, in order."""
@@ -99,6 +100,8 @@ class Stalled(Rule[Limits]):
 
     def take(self, name: str, rows: Rows) -> None:
         told = rows.where(direction="response")
+        # Between which others a response without a time came is not known.
+        told = told[rows.times[told] != UNDATED]
         if not len(told):
             return
         slots = rows.times[told] // _SLOT

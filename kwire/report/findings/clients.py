@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, busiest, counts, kafka_connections, together
-from kwire.report.sums import Spans, tuples
+from kwire.report.sums import UNDATED, Spans, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
 
 __all__ = ["Churn", "Limits", "Metadata", "OutOfOrder", "ProducerPerMessage", "Sasl", "Throttled"]
@@ -183,6 +183,7 @@ class Throttled(Rule[Limits]):
         self._last = max(self._last, int(rows.times.max(initial=0)))
         told = np.flatnonzero(waits > 0)
         self.tallies.add(rows, told)
+        told = told[rows.times[told] != UNDATED]
         times = rows.times[told].tolist()
         of = tuples(rows.part((*CLIENT, "api_name", "throttle_ms"), told))
         for time, (host, client, api, wait) in zip(times, of, strict=True):

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kwire.report.accepted import Accepted
 from kwire.report.findings.rule import BROKER, CLIENT, FRAME
-from kwire.report.sums import tuples
+from kwire.report.sums import UNDATED, tuples
 from kwire.report.tallies import Array, Rows, firsts
 
 __all__ = ["PLACE", "Broker", "Clusters", "Committed", "InOrder", "Place"]
@@ -111,7 +111,8 @@ class _Transactions:
     def take(self, rows: Rows) -> None:
         """Takes rows of ``calls``."""
         told = rows.where(api_name=self.APIS, direction="request", status="ok")
-        told = told[rows.valid("transactional_id")[told]]
+        # Of what has no time nobody knows which end it is in front of.
+        told = told[(rows.valid("transactional_id") & (rows.times != UNDATED))[told]]
         times = rows.times[told].tolist()
         for time, (capture, frame, api, name, committed) in zip(
             times, tuples(rows.part(self._COLUMNS, told)), strict=True
@@ -148,6 +149,7 @@ class Clusters:
 
     def __init__(self) -> None:
         self._ids: dict[Broker, str] = {}
+        self._names: set[str] = set()
 
     def take(self, rows: Rows) -> None:
         """Takes rows of ``calls``."""
@@ -159,11 +161,11 @@ class Clusters:
         for cluster, host, port in tuples(rows.part(columns, told)):
             if len(self._ids) < self._MOST:
                 self._ids[host, port] = cluster
+                self._names.add(cluster)
 
     def of(self, broker: Broker) -> Hashable:
         """The same for brokers of one cluster. Where there are several, one that says nothing stands alone."""
-        several = len(set(self._ids.values())) > 1
-        return self._ids.get(broker, broker) if several else None
+        return self._ids.get(broker, broker) if len(self._names) > 1 else None
 
 
 class Committed:

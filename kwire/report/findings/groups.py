@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.report.findings.rule import CLIENT, FRAME, Finding, Rule, Together, keyed
-from kwire.report.sums import tuples
+from kwire.report.sums import UNDATED, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
 
 __all__ = ["LateHeartbeats", "LatePolls", "Limits", "Rebalances", "Stopped"]
@@ -116,6 +116,7 @@ class LateHeartbeats(Rule[Limits]):
 
     def take(self, name: str, rows: Rows) -> None:
         asked = rows.where(api_name=("JoinGroup", "Heartbeat"), direction="request", status="ok")
+        asked = asked[rows.times[asked] != UNDATED]
         if not len(asked):
             return
         times = rows.times[asked]

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kwire.report.findings.committed import PLACE, Committed, InOrder, Place
 from kwire.report.findings.rule import BROKER, CLIENT, Finding, Rule, Together, keyed
-from kwire.report.sums import tuples
+from kwire.report.sums import UNDATED, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
 
 __all__ = ["Lag", "Limits", "Offsets", "OffsetsBack"]
@@ -123,6 +123,11 @@ class _Course:
         self.width = 1
         self.of: dict[int, int] = {}
 
+    @property
+    def kept(self) -> int:
+        """How many values it has in memory."""
+        return len(self.of)
+
     def add(self, step: int, value: int) -> None:
         """Takes a value in a step of ten seconds."""
         at = step // self.width
@@ -204,10 +209,11 @@ class Lag(Offsets):
         )
         made = made.group_by([*keys, "step"], use_threads=False).aggregate([("most", "max")])
         for *key, step, most in tuples(made.select([*keys, "step", "most_max"])):
-            course = courses.get(tuple(key))
-            if course is None:
-                course = courses[tuple(key)] = _Course()
-            course.add(step, most)
+            if step != UNDATED // _STEP:
+                course = courses.get(tuple(key))
+                if course is None:
+                    course = courses[tuple(key)] = _Course()
+                course.add(step, most)
             largest[tuple(key)] = max(most, largest.get(tuple(key), most))
         return largest
 
@@ -264,9 +270,9 @@ class Lag(Offsets):
     def _newest_of(self) -> dict[_OfCluster, int]:
         """The end of each log, as far as it is known: the newest high watermark, what was written."""
         ends = list(self._newest.items())
-        for (_, _, *log), (begin, count, queue) in self._waiting.items():
+        for key, (begin, count, queue) in self._waiting.items():
             if begin >= 0:
-                ends.append((tuple(log), begin + min(count, *queue)))
+                ends.append((key[2:], begin + min(count, *queue)))
         made: dict[_OfCluster, int] = {}
         for (host, port, topic, partition), end in ends:
             place = self.commits.clusters.of((host, port)), topic, partition

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, Together, busiest, counts, together
 from kwire.report.sums import tuples
-from kwire.report.tallies import Rows, Tallies, firsts, numbers
+from kwire.report.tallies import Rows, Tallies, Tally, firsts, numbers
 
 __all__ = ["Aborted", "Large", "Limits", "MixedAcks", "Skew", "TinyBatches", "Uncompressed"]
 
@@ -20,7 +21,7 @@ class Limits:
     """From where on it is a finding. Rates are per minute of the capture's clock."""
 
     tiny_batches: int = 1000
-    """Batches of one process and topic in a minute,"""
+    """Batches of one process to a partition in a minute, or ten times as many to all of a topic,"""
     tiny_batch_records: float = 2.0
     """if they have fewer records than this on average."""
     uncompressed_bytes: int = 10_000_000
@@ -40,14 +41,17 @@ class Limits:
 
 
 class TinyBatches(Rule[Limits]):
-    """Many batches with hardly a record in them."""
+    """Many batches with hardly a record in them, to the same partition: a producer that waits a bit fills them. Where
+    records come now here, now there, it would have to wait for long; then only very many are too many."""
 
     name = "tiny-batches"
     tables: tuple[str, ...] = ("partitions",)
     also: tuple[str, ...] = ("connections",)
-    keys: tuple[str, ...] = (*CLIENT, "topic", *PROCESS)
+    keys: tuple[str, ...] = (*CLIENT, "topic", "partition", *PROCESS)
     by_process = True
     advice = "let the producer wait for more records (linger.ms) and fill batches (batch.size)"
+    _IN_ALL = 10
+    """How many times as many as to one partition are too many to all of them."""
 
     def take(self, name: str, rows: Rows) -> None:
         if name == "connections":
@@ -57,12 +61,25 @@ class TinyBatches(Rule[Limits]):
         self.tallies.add(rows, sent, count=rows.values("batches")[sent], amount=rows.values("records")[sent])
 
     def findings(self) -> Iterator[Finding]:
-        much = together(self.tallies)[1] >= self.limits.tiny_batches
-        for (host, client, topic), found in busiest(self.tallies, much):
-            one = found.tally
-            if one.busiest >= self.limits.tiny_batches and one.amount / one.count < self.limits.tiny_batch_records:
-                said = f"{one.count} batches with {one.amount / one.count:.1f} records each, {one.busiest} in a minute"
-                yield self.found(said, one, client_host=host, client_id=client, topic=topic, **found.who)
+        totals, of = self.tallies.totals(), together(self.tallies)[0]
+        if not len(of):
+            return
+        topics = numbers(totals.keys, (*CLIENT, "topic"))
+        much = np.zeros(int(of.max()) + 1, bool)
+        much[of] = np.bincount(topics, weights=totals.count)[topics] >= self.limits.tiny_batches
+        found: dict[tuple[Any, ...], tuple[Tally, int, dict[str, Any]]] = {}
+        for (*key, _), one in busiest(self.tallies, much):
+            tally, most, who = found.get(tuple(key), (Tally(), -1, {}))
+            tally.join(one.tally)
+            if one.tally.busiest > most:
+                most, who = one.tally.busiest, one.who
+            found[tuple(key)] = tally, most, who
+        for (host, client, topic), (tally, most, who) in found.items():
+            often = most >= self.limits.tiny_batches or tally.busiest >= self._IN_ALL * self.limits.tiny_batches
+            each = tally.amount / tally.count
+            if often and each < self.limits.tiny_batch_records:
+                said = f"{tally.count} batches with {each:.1f} records each, {tally.busiest} in a minute"
+                yield self.found(said, tally, client_host=host, client_id=client, topic=topic, **who)
 
 
 class Uncompressed(Rule[Limits]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +12,11 @@ import pyarrow.compute as pc
 
 from kwire.report.findings.rule import CLIENT, FRAME, Finding, Rule, Together, kafka_connections
 from kwire.report.sums import runs, tuples
-from kwire.report.tallies import Rows, Tallies, Tally, numbers
+from kwire.report.tallies import Array, Rows, Tallies, Tally, numbers
 
 __all__ = ["Duplicates", "Limits", "Retried"]
+
+_Place = TypeVar("_Place")
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,38 @@ class Limits:
     """Batches that one client sent again without such an id, although the first may have been written."""
 
 
+_WRITTEN: Final = ("REQUEST_TIMED_OUT", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
+"""Errors after which a batch may be there all the same."""
+_MOST: Final = 1 << 16
+"""Batches that came again, and places of which errors are known,"""
+_MOST_TOLD: Final = 1 << 10
+"""and errors of each."""
+
+
+class _Told(Generic[_Place]):
+    """When errors were told, by place."""
+
+    def __init__(self) -> None:
+        self._of: dict[_Place, list[int]] = {}
+
+    def add(self, place: _Place, time: int) -> None:
+        """Takes an error."""
+        if len(self._of) < _MOST or place in self._of:
+            mine = self._of.setdefault(place, [])
+            if len(mine) < _MOST_TOLD:
+                mine.append(time)
+
+    def between(self, place: _Place, first: int, last: int) -> bool:
+        """Whether there was one in a place from one time to another."""
+        return any(first <= time <= last for time in self._of.get(place, ()))
+
+
 class Retried(Rule[Limits]):
-    """A producer sends a batch again."""
+    """A producer sends a batch again, and no response has said that the first was refused: after a leader has moved it
+    is refused in ordinary life, and sent to the next leader."""
 
     name = "retried-batches"
-    tables: tuple[str, ...] = ("records",)
+    tables: tuple[str, ...] = ("records", "partitions")
     keys: tuple[str, ...] = ("producer_id", "of", "partition")
     together: Together = "topic"
     severity = "low"
@@ -49,8 +78,22 @@ class Retried(Rule[Limits]):
         super().__init__(limits)
         self._before: pa.Table | None = None
         """The last batches of each producer and partition."""
+        self._again: list[pa.Table] = []
+        """Batches that came again, with where and when the one before was sent."""
+        self._found = 0
+        self._refused: _Told[tuple[str, int, str | None, int | None]] = _Told()
 
     def take(self, name: str, rows: Rows) -> None:
+        if name == "records":
+            self._sent(rows)
+            return
+        told = rows.where(api_name="Produce", direction="response", status="ok")
+        told = told[(rows.valid("error") & ~rows.mask("error", ("NONE", *_WRITTEN)))[told]]
+        columns = ("capture", "connection", "topic", "partition")
+        for time, place in zip(rows.times[told].tolist(), tuples(rows.part(columns, told)), strict=True):
+            self._refused.add(place, time)
+
+    def _sent(self, rows: Rows) -> None:
         known = np.flatnonzero(rows.values("producer_id", -1) >= 0)
         if not len(known):
             return
@@ -73,16 +116,27 @@ class Retried(Rule[Limits]):
         order = order[np.append(True, (np.diff(logs[order]) != 0) | (np.diff(frames[order]) != 0))]
         own, frames = logs[order], frames[order]
         sequences = pc.fill_null(sent["sequence"], -1).to_numpy()[order]
-        again = np.zeros(len(order), bool)
+        first = np.full(len(order), -1)
         for back in range(1, min(self._BACK, len(order) - 1) + 1):
             same = (own[back:] == own[:-back]) & (sequences[back:] == sequences[:-back])
-            again[back:] |= same & (frames[back:] != frames[:-back])
-        hits = np.sort(order[again & (order >= old)])
-        self.tallies.add(Rows(sent), hits, each=True)
+            same &= (frames[back:] != frames[:-back]) & (first[back:] < 0)
+            first[back:][same] = order[:-back][same]
+        hits = np.flatnonzero((first >= 0) & (order >= old))
+        hits = hits[np.argsort(order[hits])]
+        if len(hits) and self._found < _MOST:
+            self._again.append(_again(sent, first[hits], order[hits]))
+            self._found += len(hits)
         kept = np.append(own[self._BACK :] != own[: -self._BACK], np.ones(min(self._BACK, len(own)), bool))
         self._before = sent.take(pa.array(np.sort(order[kept])[-self._KEPT :]))
 
     def findings(self) -> Iterator[Finding]:
+        self.tallies: Tallies = Tallies(*self.keys)
+        if self._again:
+            again = Rows(pa.concat_tables(self._again))
+            columns = ("first_capture", "first_connection", "of", "partition")
+            places = zip(tuples(again.table.select(columns)), *_times(again), strict=True)
+            hits = [k for k, one in enumerate(places) if not self._refused.between(*one)]
+            self.tallies.add(again, np.array(hits, np.int64), each=True)
         # Partitions of a topic are not told apart: a connection that is lost, or a broker that is late, has several.
         producers: dict[tuple[Any, ...], tuple[Tally, list[int]]] = {}
         for (producer, topic, partition), one in self.tallies.items():
@@ -95,6 +149,22 @@ class Retried(Rule[Limits]):
                 if len(partitions) > 1:
                     said += f", to {len(partitions)} partitions"
                 yield self.found(said, one, topic=topic, partition=partitions[0] if len(partitions) == 1 else None)
+
+
+_FIRST: Final = ("capture", "connection", "frame_timestamp")
+
+
+def _again(sent: pa.Table, first: Array, again: Array) -> pa.Table:
+    """Batches that came again, with where and when the first of each was sent."""
+    made = sent.take(pa.array(again))
+    for name in _FIRST:
+        made = made.append_column(f"first_{name}", sent[name].take(pa.array(first)))
+    return made
+
+
+def _times(again: Rows) -> tuple[list[int], list[int]]:
+    """When each batch was sent first, and when it came again."""
+    return again.values("first_frame_timestamp").tolist(), again.times.tolist()
 
 
 class Duplicates(Rule[Limits]):
@@ -113,16 +183,11 @@ class Duplicates(Rule[Limits]):
         "set enable.idempotence=true, with which brokers drop what comes again; and see why no answer came in time "
         "(request.timeout.ms, lost connections, slow followers)"
     )
-    _WRITTEN = ("REQUEST_TIMED_OUT", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
-    """Errors after which the batch may be there all the same."""
     _LATER = 20_000
     """Microseconds that a client waits at least before it sends again; by default they are 100 ms."""
     _KEPT = 1 << 14
     """Batches that are remembered from one call to the next."""
-    _MOST = 1 << 16
-    """Batches that came again, and connections."""
     _SAME = ("of", "partition", "timestamp")
-    _FIRST = ("capture", "connection", "frame_timestamp")
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
@@ -135,8 +200,8 @@ class Duplicates(Rule[Limits]):
         """Connections with requests that were not answered, and whose they are."""
         self._answered = Tallies("of_capture", "connection", *CLIENT, largest=True)
         """Of connections and clients: when the last request was sent that was answered."""
-        self._unsure: dict[tuple[str, int], list[int]] = {}
-        """When such errors came."""
+        self._unsure: _Told[tuple[str, int]] = _Told()
+        """Of connections: errors after which a batch may be there all the same."""
 
     def take(self, name: str, rows: Rows) -> None:
         if name == "records":
@@ -145,7 +210,7 @@ class Duplicates(Rule[Limits]):
             made = kafka_connections(rows)
             made = made[rows.values("unanswered")[made] > 0]
             for capture, connection, *client in tuples(rows.part(("capture", "connection", *CLIENT), made)):
-                if len(self._open) < self._MOST:
+                if len(self._open) < _MOST:
                     self._open[capture, connection] = client[0], client[1]
         else:
             self._told(rows)
@@ -158,15 +223,14 @@ class Duplicates(Rule[Limits]):
         self._answered.add(Rows(made), np.arange(len(told)), amount=rows.times[told] - latencies)
         wrong = rows.errors
         if wrong.table.num_rows:
-            at = wrong.where(api_name="Produce", error=self._WRITTEN)
-            for time, place in zip(
-                wrong.times[at].tolist(), tuples(wrong.part(("capture", "connection"), at)), strict=True
-            ):
-                if len(self._unsure) < self._MOST:
-                    self._unsure.setdefault(place, []).append(time)
+            at = wrong.where(api_name="Produce", error=_WRITTEN)
+            places = tuples(wrong.part(("capture", "connection"), at))
+            for time, (capture, connection) in zip(wrong.times[at].tolist(), places, strict=True):
+                self._unsure.add((capture, connection), time)
 
     def _sent(self, rows: Rows) -> None:
-        known = np.flatnonzero(rows.values("producer_id", -1) < 0)
+        # What came later is told by times.
+        known = np.flatnonzero((rows.values("producer_id", -1) < 0) & rows.valid("frame_timestamp"))
         if not len(known):
             return
         known = known[(rows.mask("source", "produce") & rows.mask("status", "ok") & rows.valid("timestamp"))[known]]
@@ -195,17 +259,10 @@ class Duplicates(Rule[Limits]):
         later = (np.diff(same[order]) == 0) & (np.diff(times[order]) >= self._LATER)
         one, other = order[:-1][later], order[1:][later]
         new = other >= old
-        self._keep(sent, one[new], other[new])
+        if new.any() and self._found < _MOST:
+            self._again.append(_again(sent, one[new], other[new]))
+            self._found += int(new.sum())
         self._before = sent.filter(pa.array(own)).slice(max(0, int(own.sum()) - self._KEPT))
-
-    def _keep(self, sent: pa.Table, first: Any, again: Any) -> None:
-        if not len(again) or self._found >= self._MOST:
-            return
-        made = sent.take(pa.array(again))
-        for name in self._FIRST:
-            made = made.append_column(f"first_{name}", sent[name].take(pa.array(first)))
-        self._again.append(made)
-        self._found += made.num_rows
 
     def findings(self) -> Iterator[Finding]:
         if not self._again:
@@ -218,7 +275,7 @@ class Duplicates(Rule[Limits]):
         again = Rows(pa.concat_tables(self._again))
         firsts = list(tuples(again.table.select(["first_capture", "first_connection"])))
         others = list(tuples(again.table.select(["capture", "connection"])))
-        sent, then = again.values("first_frame_timestamp").tolist(), again.times.tolist()
+        sent, then = _times(again)
         hits = [
             k
             for k, place in enumerate(firsts)
@@ -226,7 +283,7 @@ class Duplicates(Rule[Limits]):
             # A microsecond is lost where latencies are rounded.
             and (
                 (place in self._open and sent[k] > answered.get(place, 0.0) + 1)
-                or any(sent[k] <= time <= then[k] for time in self._unsure.get(place, ()))
+                or self._unsure.between(place, sent[k], then[k])
             )
         ]
         made = again.table.take(pa.array(hits, pa.int64()))

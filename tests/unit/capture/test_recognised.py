@@ -25,9 +25,9 @@ from packets import (
 
 from kwire.capture.tracker import Tracker
 from kwire.kernels.engine import PYTHON, using
-from kwire.kernels.framing import LARGEST_ID, MOST_AWAITED, MOST_FOLLOWED
 from kwire.kernels.layouts import ABSENT, Status
 from kwire.kernels.roles import UNDECIDED
+from kwire.kernels.searching import LARGEST_ID, MOST_AWAITED, MOST_FOLLOWED
 from kwire.kernels.streams import LINGERS
 
 

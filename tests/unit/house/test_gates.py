@@ -40,6 +40,7 @@ NOT_OF_A_USER = {
         "current.parent.glob": "machine code",
         "os.scandir": "machine code",
     },
+    "log/decided.py": {"beside.open": "opens files by open_file, or by File.open"},
     "protocol/facts.py": {"one.read_bytes": "its own source"},
     "protocol/names.py": {"builtin_root().joinpath('names.txt').read_bytes": "its own"},
     "report/whole.py": {"(_ASSETS / name).read_text": "its own"},
@@ -57,6 +58,7 @@ NOT_OF_A_USER = {
     },
     "spark/files.py": {
         "self.open": "File.open",
+        "file.open": "File.open",
         "self.filesystem.open_input_file": "an object store, and where to cut a file that was listed",
         "filesystem.open_input_stream": "an object store",
         "fs.FileSelector": "an object store",

@@ -12,19 +12,13 @@ import pytest
 from packets import metadata, metadata_answer, request, response, sized
 from placed_streams import Run, connection, directions, scratch, state, window
 
+from kwire.kernels.directions import Capture
 from kwire.kernels.engine import Engine
-from kwire.kernels.framing import (
-    Capture,
-    _is_answered,
-    by_order,
-    frames_and_pairs,
-    is_settled,
-    tell_the_rest,
-    with_body_of,
-)
+from kwire.kernels.framing import _is_answered, frames_and_pairs, is_settled
 from kwire.kernels.layouts import ABSENT, ACTIVE, AT_THE_END, FRAME, Reason, Role, Status
 from kwire.kernels.names import LONGEST_NAME, NameTable
 from kwire.kernels.numbers import grown
+from kwire.kernels.ordering import by_order, tell_the_rest, with_body_of
 from kwire.kernels.pairing import DISORDER, MOST_OVERTAKEN, move_lookup
 from kwire.protocol.facts import facts
 

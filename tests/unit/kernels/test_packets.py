@@ -17,6 +17,7 @@ from packets import (
 
 from kwire.capture.containers import Container
 from kwire.kernels.engine import Engine
+from kwire.kernels.layouts import NO_TIME
 from kwire.kernels.packets import (
     BINARY_UNITS,
     EARLIEST,
@@ -66,8 +67,8 @@ def test_tables_of_packets_grow(engine: Engine) -> None:
     data = buffer(block(3, struct.pack("<I", 1) + b"x") * 100)
     table = Container(counts)
     table.restore(table.state() | {"interfaces": [[1, 0, 6, 0]]})
-    found = pcapng_packets(data, 0, len(data), True, table._interfaces, 5, counts, engine)
-    assert rows(found) == [(20 * k + 12, 1, 1, 5, 1) for k in range(100)]
+    found = pcapng_packets(data, 0, len(data), True, table._interfaces, counts, engine)
+    assert rows(found) == [(20 * k + 12, 1, 1, NO_TIME, 1) for k in range(100)]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_packets_of_times_that_no_clock_has_are_counted(engine: Engine) -> None:
     times = (0x7FFFFFFF << 32, 1_700_000_000_000_000, (1 << 64) - 1)
     packets = [struct.pack("<IIIII", 0, one >> 32, one & 0xFFFFFFFF, 1, 1) + b"x" for one in times]
     data = buffer(b"".join(block(6, one) for one in packets))
-    found = pcapng_packets(data, 0, len(data), True, table._interfaces, 0, counts, engine)
+    found = pcapng_packets(data, 0, len(data), True, table._interfaces, counts, engine)
     made = [time for _, _, _, time, _ in rows(found)]
     assert made[1] == 1_700_000_000_000_000_000
     assert made[0] // 1_000_000_000 == made[2] // 1_000_000_000 == LATEST // 1_000_000_000

@@ -15,7 +15,7 @@ from valid_batches import valid
 from kwire import log
 from kwire.kernels.engine import Engine
 from kwire.kernels.segments import resync
-from kwire.log import reading
+from kwire.log import regions
 from kwire.records import Codec, Record, decode, encode
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -27,7 +27,7 @@ def table(source: Any, **options: Any) -> pa.Table:
 
 
 def small_windows(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setitem(reading.regions.__kwdefaults__, "size", size)
+    monkeypatch.setitem(regions.regions.__kwdefaults__, "size", size)
 
 
 def test_the_records_of_a_segment_become_rows(partition: Path) -> None:

@@ -675,6 +675,39 @@ def test_what_may_have_been_written_and_comes_again_is_a_duplicate() -> None:
     assert one.count == 2
 
 
+def test_what_a_broker_refused_is_sent_again_in_ordinary_life() -> None:
+    again = [{**row, "at": at} for row, at in zip(sent(0, 1, 1, 1), (0, 1, 3, 5), strict=True)]
+
+    def left(error: str, at: float, **more: Any) -> list[int]:
+        told = {"api_name": "Produce", "direction": "response", "error": error, "at": at, **more}
+        made = found("retried-batches", rows("records", again), rows("partitions", [told]))
+        assert [one.count for one in found("retried-batches", rows("partitions", [told]), rows("records", again))] == [
+            one.count for one in made
+        ]
+        return [one.count for one in made]
+
+    # The leader has moved; of the second time nothing is known.
+    assert left("NOT_LEADER_OR_FOLLOWER", 1.1) == [1]
+    # It says nothing of this batch, or it may be written.
+    for nothing in (("NONE", 1.1), ("NOT_LEADER_OR_FOLLOWER", 0.5), ("REQUEST_TIMED_OUT", 1.1)):
+        assert left(*nothing) == [2]
+    assert left("NOT_LEADER_OR_FOLLOWER", 1.1, partition=1) == [2]
+    assert left("NOT_LEADER_OR_FOLLOWER", 1.1, connection=4) == [2]
+
+
+def test_batches_are_tiny_where_waiting_would_fill_them() -> None:
+    def spread_over(partitions: int, each: int) -> Case:
+        return [("partitions", in_time(*(produce(each, partition=k) for k in range(partitions))))]
+
+    # To each partition too seldom for a producer to wait; to one of them often; so many that it does not matter.
+    assert found("tiny-batches", *(rows(*one) for one in spread_over(4, 400))) == []
+    (name, some), (_, often) = spread_over(4, 200)[0], spread_over(1, 1100)[0]
+    (one,) = found("tiny-batches", rows(name, in_time(some, often)))
+    assert (one.count, one.topic, one.partition) == (1900, "t", None)
+    (one,) = found("tiny-batches", *(rows(*one) for one in spread_over(5, 400)), tiny_batches=200)
+    assert one.summary == "2000 batches with 1.0 records each, 2000 in a minute"
+
+
 def test_a_reset_says_where_the_consumer_goes_on() -> None:
     both = [
         {**row, "partition": k} for k in range(2)
@@ -689,6 +722,20 @@ def test_a_reset_says_where_the_consumer_goes_on() -> None:
     # Without a policy it does not go on.
     (one,) = found("offset-resets", rows("partitions", out_of_range()))
     assert one.partition == 0
+
+
+def test_what_rules_remember_is_counted() -> None:
+    finder = Finder(["lag", "stalled-brokers"])
+    few = finder.kept()
+    for k in range(40):
+        finder.add(*rows("partitions", behind(10, every=0.0)))
+        finder.add(*rows("partitions", [{**watermark(k), "at": 10.0 * k}]))
+        finder.add(*rows("frames", waited(*quick(10.0 * k))))
+    # A value in each step of ten seconds, and a time in which the broker answered.
+    assert finder.kept() - few >= 80
+    for k in range(400):
+        finder.add(*rows("partitions", [{**watermark(k), "at": 10.0 * k}]))
+    assert finder.kept() - few <= 200
 
 
 def test_each_stall_of_a_broker_counts_once_however_many_wait() -> None:

@@ -17,7 +17,18 @@ from packets import Connection, metadata, metadata_answer, pcap, produce, produc
 
 from kwire import capture
 from kwire.report.overview import TABLES, Overview
-from kwire.report.sums import MOST_BUCKETS, WIDTHS, Clock, Latencies, Spans, Top, latency_steps, slowest, tuples
+from kwire.report.sums import (
+    MOST_BUCKETS,
+    UNDATED,
+    WIDTHS,
+    Clock,
+    Latencies,
+    Spans,
+    Top,
+    latency_steps,
+    slowest,
+    tuples,
+)
 
 
 def test_equal_texts_of_a_table_are_one_object_however_they_are_stored() -> None:
@@ -81,7 +92,7 @@ def test_each_width_is_a_multiple_of_the_one_before() -> None:
     assert all(wide % narrow == 0 and wide > narrow for narrow, wide in pairwise(WIDTHS))
 
 
-TIMES = st.lists(st.integers(-(2**62), 2**62) | st.integers(0, 10**9), min_size=1, max_size=60)
+TIMES = st.lists(st.integers(UNDATED + 1, 2**62) | st.integers(0, 10**9), min_size=1, max_size=60)
 
 
 @given(TIMES, st.integers(1, 59))
@@ -121,7 +132,7 @@ def test_a_wild_time_does_not_squeeze_the_others() -> None:
     plain = seen()
     assert plain == (300, 100_000, 29_990_000, 0)
     # 1970, 2100, the largest there is; a bit of a time that is wrong.
-    for more in ([0], [4_102_444_800_000_000], [0, 2**62, -(2**62)], [begin + 5 * day]):
+    for more in ([0], [4_102_444_800_000_000], [0, 2**62, -(2**61)], [begin + 5 * day]):
         assert seen(*more) == (*plain[:3], len(more))
     # Hours later, or as many as all others, is traffic.
     assert seen(begin + day // 2)[2:] == (day // 2, 0)
@@ -194,3 +205,16 @@ def test_the_report_shows_no_client_waiting_for_longer_than_the_capture_goes_on(
     assert overview.throttled("10.0.0.1", "test") == pytest.approx(9000, abs=100)
     assert overview.throttled("10.0.0.9", "test") == 40
     assert overview.throttled("10.0.0.8", "test") is None
+
+
+def test_what_has_no_time_is_in_no_bucket_of_a_chart() -> None:
+    clock = Clock(most=4)
+    line = clock.timeline(1)
+    for bucket in clock.buckets(np.array([UNDATED, 10**15, UNDATED, 10**15 + 10**12])).tolist():
+        line.add("a", bucket, 1)
+    assert clock.between() == (10**15, 10**15 + 10**12)
+    clock.buckets(np.arange(10**15, 10**15 + 10**9, 10**7))
+    assert sum(line.values("a", clock.range())) == 2
+    assert clock.strays() == []
+    assert sum(values[0] for values in line.of["a"].values()) == 4
+    assert clock.buckets(np.array([UNDATED])).tolist() == [UNDATED]

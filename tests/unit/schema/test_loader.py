@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[3]
 
 EMBEDDED = {
     "groups": ("ConsumerProtocolSubscription", "OffsetCommitValue", "GroupMetadataValue", "ShareGroupMetadataKey"),
+    "members": ("ConnectAssignment", "StickyUserData", "AssignmentInfoData"),
     "transactions": ("TransactionLogKey", "TransactionLogValue"),
     "share": ("ShareSnapshotValue", "ShareUpdateKey"),
     "kraft": ("TopicRecord", "PartitionChangeRecord", "QuorumStateData"),

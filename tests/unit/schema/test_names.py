@@ -20,7 +20,7 @@ import pytest
 
 from kwire import schema
 from kwire.cli import schema as command
-from kwire.codec import emit, objects, registry, stubs
+from kwire.codec import generated, objects, registry, stubs
 from kwire.errors import SchemaError
 from kwire.schema import checks, kafka, model
 from kwire.schema.format import message_to_text, to_text
@@ -210,7 +210,7 @@ OWN_NAMES = {
     *("LIST", "TUPLE", "ZERO_UUID", "b"),
     # builtins
     *("len", "range", "zip", "memoryview", "tuple", "list"),
-    *emit.namespace({}),
+    *generated.namespace({}),
 }
 OWN_ATTRIBUTES = {
     *("__class__", "append", "bytes", "count", "decode", "encode", "join", "pack", "unknown_tagged_fields"),

@@ -10,43 +10,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from body_texts import texts
 from valid_batches import valid
 
-import kwire
 from kwire import capture, messages
-from kwire.capture.frames import Frames
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
-from kwire.kernels.layouts import FRAME
-from kwire.limits import DEFAULT_LIMITS, Limits
-from kwire.protocol.describe import Shown, to_json
+from kwire.limits import Limits
+from kwire.protocol.describe import to_json
 from kwire.tables import bodies
-from kwire.tables.bodies import Bodies
 
 CAPTURE = Path(__file__).parents[2] / "golden" / "kafka-4.3-kraft-kafka-python" / "unpinned.pcap"
-
-
-def frames(*made: tuple[Any, int]) -> Frames:
-    table = np.zeros(len(made), FRAME)
-    data = b""
-    for row, (body, version) in zip(table, made, strict=True):
-        row.off, row.api, row.version = len(data), body.SCHEMA.api_key, version
-        if body.SCHEMA.kind == "response":
-            row.response = 1
-            data += kwire.encode_response(body, api_version=version, correlation_id=1)
-        else:
-            data += kwire.encode_request(body, api_version=version, correlation_id=1, client_id="c")
-        row.seen = len(data) - row.off
-    nothing = np.zeros(0, np.int64)
-    return Frames(table, np.frombuffer(data, np.uint8), nothing, nothing, nothing)
-
-
-def texts(engine: Engine, *made: tuple[Any, int], limits: Limits = DEFAULT_LIMITS, **shown: bool) -> list[str | None]:
-    found: list[str | None] = []
-    for part in Bodies(Shown(**shown), limits).text(frames(*made), np.arange(len(made)), engine):
-        found += part.column(part.first, part.last).to_pylist()
-    return found
 
 
 def fetched(topic: str, records: bytes | None, **more: Any) -> messages.FetchResponse:
@@ -110,7 +84,7 @@ def test_the_group_protocol_is_decoded(engine: Engine) -> None:
         protocol = {"name": "range", "metadata": metadata}
         return messages.JoinGroupRequest.from_dict({"protocol_type": kind, "protocols": [protocol]}), 4
 
-    made = [join("consumer", topics), join("consumer", later), join("connect", topics), join("consumer", b"")]
+    made = [join("consumer", topics), join("consumer", later), join("other", topics), join("consumer", b"")]
     assert texts(engine, *made) == [to_json(*one) for one in made]
     assert "version" in (texts(engine, *made)[1] or "")
     assert texts(engine, join("consumer", topics[:-1])) == [None]

@@ -1,4 +1,4 @@
-"""Turns a layout into Python source: one flat decoder and one flat encoder per (message, version).
+"""Turns a layout into the Python source of a flat decoder; ``kwire.codec.encoder`` does so for encoders.
 
 What makes the generated code fast (figures in docs/design):
 
@@ -23,224 +23,19 @@ What keeps it correct:
 from __future__ import annotations
 
 import struct
-from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
-from itertools import repeat, starmap
 from typing import Any, Final, NamedTuple
 
 from kwire import wire
 from kwire.codec import costs
+from kwire.codec.generated import READERS
 from kwire.codec.objects import WireStruct, default_expression
+from kwire.codec.source import Source, describe, plus, plus_equal
 from kwire.codec.tracked import STRUCT_CODES
 from kwire.schema import model
 
-__all__ = [
-    "FAILURES",
-    "LONGEST_GUESS",
-    "MOST_SHAPES",
-    "BeyondError",
-    "Frame",
-    "Guesses",
-    "RetryError",
-    "Variant",
-    "decoder_source",
-    "encoder_source",
-    "namespace",
-]
-
-VIEW_FROM: Final = 1023
-"""Record sets of this many bytes and more are a ``memoryview`` of the frame instead of a copy of their bytes.
-
-A length in compact form has 8 or more in its second byte from here on.
-"""
-
-_ARRAY_CODES: Final = frozenset(code for code in "hHiIq" if array(code).itemsize == struct.calcsize(f">{code}"))
-
-
-class RetryError(ValueError):
-    """The fast path gives up; the tracked one decides what is to be said."""
-
-
-class BeyondError(Exception):
-    """More objects than the limit allows; ``path`` (without indices) and ``offset`` are for ``costs.exceeded``."""
-
-    def __init__(self, path: str, offset: int) -> None:
-        super().__init__(path, offset)
-        self.path = path
-        self.offset = offset
-
-
-FAILURES: Final = (ValueError, struct.error, LookupError, TypeError, AttributeError, OverflowError)
-"""What generated code raises on bad input (``UnicodeError`` and ``RetryError`` are ``ValueError``)."""
-
-
-# --- what generated code calls for the rare cases -------------------------------------------------------------------
-
-
-def _retry() -> None:
-    raise RetryError
-
-
-def _beyond(path: str, offset: int) -> None:
-    raise BeyondError(path, offset)
-
-
-def _unknown_tags(data: bytes, pos: int) -> tuple[dict[int, bytes] | None, int]:
-    """Reads the tagged section of a struct that knows no tags; ``pos`` is behind the first byte of its count."""
-    count, pos = wire.read_uvarint(data, pos - 1)
-    out: dict[int, bytes] = {}
-    for _ in range(count):
-        tag, pos = wire.read_uvarint(data, pos)
-        size, pos = wire.read_uvarint(data, pos)
-        out[tag] = data[pos : pos + size]
-        pos += size
-    return out or None, pos
-
-
-def _counted_tags(data: bytes, pos: int, last: int, left: int, path: str) -> tuple[dict[int, bytes] | None, int, int]:
-    """``_unknown_tags`` of a struct that ends before ``last``, with what is left of the limit before and after."""
-    count, pos = wire.read_uvarint(data, pos - 1)
-    out: dict[int, bytes] = {}
-    for _ in range(count):
-        tag, pos = wire.read_uvarint(data, pos)
-        size, pos = wire.read_uvarint(data, pos)
-        end = pos + size
-        if end > last:
-            raise RetryError
-        left -= costs.UNKNOWN_TAG
-        if left < 0:
-            raise BeyondError(path, pos)
-        out[tag] = data[pos:end]
-        pos = end
-    return out or None, pos, left
-
-
-def _pack_tags(known: list[tuple[int, bytes]], unknown: dict[int, bytes] | None) -> bytes:
-    """A tagged section, in ascending tag order."""
-    if unknown:
-        tags = {tag for tag, _ in known}
-        if not tags.isdisjoint(unknown):
-            raise RetryError
-        known = sorted([*known, *unknown.items()])
-    parts = [wire.pack_uvarint(len(known))]
-    for tag, content in known:
-        parts += [wire.pack_uvarint(tag), wire.pack_uvarint(len(content)), content]
-    return b"".join(parts)
-
-
-def _make_reader(code: str, size: int) -> Callable[[bytes, int, int], tuple[int, ...]]:
-    """Reader of ``n`` numbers: short lists by a cached ``struct``, long ones by ``array`` and a byte swap."""
-    cached: list[Callable[[bytes, int], tuple[int, ...]] | None] = [None] * 33
-    swap = struct.pack("=h", 1) != struct.pack(">h", 1)
-
-    def read(data: bytes, pos: int, n: int) -> tuple[int, ...]:
-        if n <= 32:
-            unpack = cached[n]
-            if unpack is None:
-                unpack = cached[n] = struct.Struct(f">{n}{code}").unpack_from
-            return unpack(data, pos)
-        if code not in _ARRAY_CODES:
-            return struct.unpack_from(f">{n}{code}", data, pos)
-        numbers = array(code)
-        numbers.frombytes(data[pos : pos + n * size])
-        if len(numbers) != n:
-            raise RetryError
-        if swap:
-            numbers.byteswap()
-        return tuple(numbers.tolist())
-
-    return read
-
-
-@lru_cache(maxsize=1024)
-def _shaped(format_: str) -> struct.Struct:
-    return struct.Struct(format_)
-
-
-def _pack_many(code: str, values: list[int]) -> bytes:
-    return struct.pack(f">{len(values)}{code}", *values)
-
-
-_READERS: Final = {
-    name: _make_reader(code, model.FIXED_SIZES[name]) for name, code in STRUCT_CODES.items() if name != "uuid"
-}
-
-
-def namespace(structs: dict[str, type[WireStruct]]) -> dict[str, Any]:
-    """Global names of generated code; ``structs`` are the message's classes by name."""
-    out: dict[str, Any] = {
-        "new": object.__new__,
-        "repeat": repeat,
-        "retry": _retry,
-        "starmap": starmap,
-        "uvarint_rest": wire.read_uvarint_rest,
-        "uvarint": wire.pack_uvarint,
-        "read_uvarint": wire.read_uvarint,
-        "uuid": wire.uuid_from_bytes,
-        "unknown_tags": _unknown_tags,
-        "counted_tags": _counted_tags,
-        "beyond": _beyond,
-        "pack_tags": _pack_tags,
-        "pack_many": _pack_many,
-        "pack_count": struct.Struct(">i").pack,
-        "shaped": _shaped,
-        "plain": lambda site, objects: None,
-    }
-    for name, reader in _READERS.items():
-        out[f"read_{name}s"] = reader
-    for name, one in structs.items():
-        out[f"C_{name}"] = one
-    return out
-
-
-# --- generating -------------------------------------------------------------------------------------------------------
-
-
-class _Source:
-    """Lines of a function, with indentation, and the constants that they name."""
-
-    def __init__(self, globals_: dict[str, Any]) -> None:
-        self.lines: list[str] = []
-        self.depth = 1
-        self.globals = globals_
-        self.made = 0
-
-    def add(self, *lines: str) -> None:
-        self.lines += ["    " * self.depth + line for line in lines]
-
-    @contextmanager
-    def block(self, head: str) -> Iterator[None]:
-        self.add(head)
-        self.depth += 1
-        before = len(self.lines)
-        yield
-        if len(self.lines) == before:
-            self.add("pass")
-        self.depth -= 1
-
-    def name(self, prefix: str) -> str:
-        self.made += 1
-        return f"{prefix}{self.made}"
-
-
-def _plus(expression: str, number: int) -> str:
-    return expression if number == 0 else f"{expression} {'+' if number > 0 else '-'} {abs(number)}"
-
-
-def _plus_equal(name: str, number: int) -> str:
-    return f"{name} {'+' if number > 0 else '-'}= {abs(number)}"
-
-
-def _no_sequence(name: str) -> str:
-    return f"{name}.__class__ is not tuple and {name}.__class__ is not list"
-
-
-def _describe(format_: str) -> str:
-    """``hiqs16`` from ``>hiq16s``: the format as part of a name."""
-    return format_.replace("?", "t")
-
+__all__ = ["LONGEST_GUESS", "MOST_SHAPES", "PLAIN", "Frame", "Guesses", "Variant", "decoder_source", "guessable"]
 
 Guesses = dict[int, list[tuple[int, ...]]]
 """Site -> shapes to try in turn: the expected length of each inner array of an element, in wire order.
@@ -248,6 +43,12 @@ Guesses = dict[int, list[tuple[int, ...]]]
 A site is an array of structs that hold nothing but numbers and arrays of numbers (the partitions of a Metadata
 response), numbered in the order of the source. An element is then read by one ``struct`` call, as if its arrays had the
 expected lengths; these are compared afterwards, and an element that has none of the shapes takes the plain path.
+"""
+
+VIEW_FROM: Final = 1023
+"""Record sets of this many bytes and more are a ``memoryview`` of the frame instead of a copy of their bytes.
+
+A length in compact form has 8 or more in its second byte from here on.
 """
 
 LONGEST_GUESS: Final = costs.FEW_NUMBERS
@@ -262,7 +63,7 @@ def guessable(element: model.StructLayout) -> bool:
         or (
             isinstance(field.type, model.ArrayLayout)
             and isinstance(field.type.element, model.PrimitiveLayout)
-            and field.type.element.name in _READERS
+            and field.type.element.name in READERS
             and not field.nullable
         )
         for field in element.fields
@@ -298,7 +99,7 @@ class Frame(NamedTuple):
         return [field.name for field in self.header.fields if field.name not in self.constants]
 
 
-class _Decoder(_Source):
+class _Decoder(Source):
     """Emits the body of ``decode(data, pos)``."""
 
     def __init__(
@@ -330,11 +131,11 @@ class _Decoder(_Source):
 
     def at(self, offset: int = 0) -> str:
         """The expression of the next unread position, ``offset`` bytes further on."""
-        return _plus("pos", self.ahead + offset)
+        return plus("pos", self.ahead + offset)
 
     def settle(self, ahead: int = 0) -> None:
         if ahead != self.ahead:
-            self.add(_plus_equal("pos", self.ahead - ahead))
+            self.add(plus_equal("pos", self.ahead - ahead))
             self.ahead = ahead
 
     @contextmanager
@@ -363,7 +164,7 @@ class _Decoder(_Source):
                     self.ahead += 1
             else:
                 size = struct.calcsize(">" + format_)
-                reader = f"u_{_describe(format_)}"
+                reader = f"u_{describe(format_)}"
                 self.globals[reader] = struct.Struct(">" + format_).unpack_from
                 comma = "," if len(named) == 1 else ""
                 if self.start:
@@ -427,7 +228,7 @@ class _Decoder(_Source):
                 content += self.decoded
             elif type_.name == "records":
                 content += f" if n < {VIEW_FROM} else view[{self.at()}:e]"
-            self.add(f"e = {_plus('pos + n', self.ahead - type_.compact)}", f"{target} = {content}", "pos = e")
+            self.add(f"e = {plus('pos + n', self.ahead - type_.compact)}", f"{target} = {content}", "pos = e")
             self.ahead = 0
 
     def compact_records(self, nullable: bool, target: str) -> None:
@@ -441,12 +242,12 @@ class _Decoder(_Source):
             middle = (VIEW_FROM + 1) >> 7
             for kind, least, most in (("view", middle - 1, 128), ("data", 0, middle)):
                 with self.block(f"{'if' if kind == 'view' else 'elif'} {least} < t < {most}:"):
-                    self.add(f"e = {_plus('pos + n + (t << 7)', ahead - 129)}", f"{target} = {kind}[{self.at()}:e]")
+                    self.add(f"e = {plus('pos + n + (t << 7)', ahead - 129)}", f"{target} = {kind}[{self.at()}:e]")
             with self.block("else:"):
                 self.add(f"n, pos = uvarint_rest(data, {self.at(-1)}, n)", "if not n: retry()")
                 self.add("e = pos + n - 1", f"{target} = data[pos:e] if n <= {VIEW_FROM} else view[pos:e]")
         with self.block("elif n:"):
-            self.add(f"e = {_plus('pos + n', ahead - 2)}", f"{target} = data[{self.at(-1)}:e]")
+            self.add(f"e = {plus('pos + n', ahead - 2)}", f"{target} = data[{self.at(-1)}:e]")
         with self.block("else:"):
             self.add(f"{target} = None" if nullable else "retry()", f"e = {self.at(-1)}")
         self.add("pos = e")
@@ -465,7 +266,7 @@ class _Decoder(_Source):
                 self.add(f"if {least} > len(data) - pos: retry()")
             if isinstance(element, model.StructLayout):
                 self.structs_array(element, target)
-            elif element.name in _READERS:
+            elif element.name in READERS:
                 self.add(f"{target} = read_{element.name}s(data, {self.at()}, n)")
                 self.add(f"pos += n * {element.min_size}" if element.min_size > 1 else "pos += n")
             elif element.name == "uuid":
@@ -485,7 +286,7 @@ class _Decoder(_Source):
         """Takes the elements of an array from what is left of the limit, if there are bytes enough for them."""
         if element.min_size:
             # Exactly: what has too few bytes is not refused for its objects.
-            self.add(f"if {least} > {_plus(f'{self.end} - pos', -self.ahead)}: retry()")
+            self.add(f"if {least} > {plus(f'{self.end} - pos', -self.ahead)}: retry()")
         path = "".join(self.path)
         beyond = f"if left < 0: beyond({path!r}, {self.at()})"
         take = f"left -= n * {costs.element(element)}"
@@ -516,7 +317,7 @@ class _Decoder(_Source):
         # for all of them by a strided slice; if one has tags after all, they are read one by one.
         format_ = "".join(formats) + ("x" if element.flexible else "")
         size = struct.calcsize(">" + format_)
-        reader = f"i_{_describe(format_)}"
+        reader = f"i_{describe(format_)}"
         self.globals[reader] = struct.Struct(">" + format_).iter_unpack
         self.settle()
         self.add(f"e = pos + n * {size}")
@@ -604,7 +405,7 @@ class _Decoder(_Source):
             targets.append(tags)
             checks.append(f"{tags} == 0")
         size = struct.calcsize(">" + format_)
-        reader = f"u_{_describe(format_)}"
+        reader = f"u_{describe(format_)}"
         self.globals[reader] = struct.Struct(">" + format_).unpack_from
         # Near the end of the data the guess may ask for more than there is, and yet the element be good.
         with self.block(f"if {self.at(size)} <= size:"):
@@ -789,257 +590,3 @@ def decoder_source(
     if emitter.guesses:
         head.append("    size = len(data)")
     return "\n".join([*head, *emitter.lines, ""])
-
-
-class _Encoder(_Source):
-    """Emits the body of ``encode(o)``: parts are appended by ``w`` and joined at the end."""
-
-    def __init__(self, globals_: dict[str, Any], structs: dict[str, type[WireStruct]]) -> None:
-        super().__init__(globals_)
-        self.structs = structs
-        self.run: list[tuple[str, str]] = []
-        self.writer = "w"
-
-    def fixed(self, code: str, expression: str) -> None:
-        self.run.append((code, expression))
-
-    def pack(self, run: list[tuple[str, str]]) -> str:
-        """Expression that packs a run."""
-        format_ = "".join(code for code, _ in run)
-        packer = f"p_{_describe(format_)}"
-        self.globals[packer] = struct.Struct(">" + format_).pack
-        return f"{packer}({', '.join(expression for _, expression in run)})"
-
-    def flush(self) -> None:
-        if self.run:
-            self.add(f"{self.writer}({self.pack(self.run)})")
-            self.run = []
-
-    def length(self, type_: model.PrimitiveLayout | model.ArrayLayout) -> None:
-        """Writes ``n``: the length, -1 for null; in compact form the length + 1, 0 for null."""
-        if not type_.compact:
-            self.fixed("h" if isinstance(type_, model.PrimitiveLayout) and type_.name == "string" else "i", "n")
-            self.flush()
-            return
-        if not self.run:
-            self.add(f"{self.writer}(uvarint(n))")
-            return
-        run, self.run = self.run, []
-        with self.block("if n < 128:"):
-            self.add(f"{self.writer}({self.pack([*run, ('B', 'n')])})")
-        with self.block("else:"):
-            self.add(f"{self.writer}({self.pack(run)})", f"{self.writer}(uvarint(n))")
-
-    def primitive(self, type_: model.PrimitiveLayout, nullable: bool, value: str) -> None:
-        if type_.name == "uuid":
-            self.fixed("16s", f"{value}.bytes")
-            return
-        if type_.name in STRUCT_CODES:
-            self.fixed(STRUCT_CODES[type_.name], value)
-            return
-        b = self.name("b")
-        one = 1 if type_.compact else 0
-        plus = " + 1" if type_.compact else ""
-        content = f"{value}.encode()" if type_.name == "string" else value
-        if nullable:
-            self.add(f"{b} = {value}", f"if {b} is None: n = {one - 1}; {b} = b''")
-            content = f"{b}.encode()" if type_.name == "string" else b
-            assign = f"{b} = {content}; " if type_.name == "string" else ""
-            self.add(f"else: {assign}n = len({b}){plus}")
-        else:
-            self.add(f"{b} = {content}", f"n = len({b}){plus}")
-        self.length(type_)
-        self.add(f"{self.writer}({b})")
-
-    def array(self, type_: model.ArrayLayout, nullable: bool, value: str) -> None:
-        items = self.name("l")
-        plus = " + 1" if type_.compact else ""
-        self.add(f"{items} = {value}")
-        word = "if"
-        if nullable:
-            self.add(f"if {items} is None: n = {0 if type_.compact else -1}; {items} = ()")
-            word = "elif"
-        # Much has a length and elements, and some of it even other elements than it says: bytes, a dict, an array.
-        self.add(f"{word} {_no_sequence(items)}: retry()", f"else: n = len({items}){plus}")
-        self.length(type_)
-        element = type_.element
-        if isinstance(element, model.PrimitiveLayout) and element.name in _READERS:
-            self.add(f"if {items}: {self.writer}(pack_many({STRUCT_CODES[element.name]!r}, {items}))")
-            return
-        one = self.name("o")
-        if (
-            isinstance(element, model.StructLayout)
-            and guessable(element)
-            and any(isinstance(field.type, model.ArrayLayout) for field in element.fields)
-        ):
-            self.shaped_array(element, items, one)
-            return
-        with self.block(f"for {one} in {items}:"):
-            if isinstance(element, model.StructLayout):
-                self.struct(element, one)
-            else:
-                self.primitive(element, False, one)
-            self.flush()
-
-    def shaped_array(self, element: model.StructLayout, items: str, one: str) -> None:
-        """Elements of numbers and arrays of numbers: one pack each, with the last element's shape kept in locals."""
-        cls = self.structs[element.name]
-        arrays = [field for field in element.fields if isinstance(field.type, model.ArrayLayout)]
-        values = {field.name: self.name("v") for field in arrays}
-        lengths = {field.name: self.name("n") for field in arrays}
-        counts = {field.name: self.name("c") for field in arrays}
-        pack = self.name("p")
-        format_: list[str] = []
-        arguments: list[str] = []
-        for field in element.fields:
-            value = f"{one}.{field.name}"
-            if isinstance(field.type, model.ArrayLayout):
-                assert isinstance(field.type.element, model.PrimitiveLayout)
-                # The count is packed as ready-made bytes: a compact one has no fixed width.
-                format_.append(f"{{len({counts[field.name]})}}s{{{lengths[field.name]}}}")
-                format_.append(STRUCT_CODES[field.type.element.name])
-                arguments += [counts[field.name], f"*{values[field.name]}"]
-            else:
-                assert isinstance(field.type, model.PrimitiveLayout)
-                format_.append(STRUCT_CODES[field.type.name])
-                arguments.append(f"{value}.bytes" if field.type.name == "uuid" else value)
-        if element.flexible:
-            format_.append("x")
-        self.add(f"{' = '.join(lengths.values())} = -1")
-        checks = [
-            self.differs(field, f"{one}.{field.name}", cls.STRUCTS.get(field.name))
-            for field in element.absent
-            if not field.ignorable
-        ]
-        if not element.flexible:
-            checks.append(f"{one}.unknown_tagged_fields")
-        with self.block(f"for {one} in {items}:"):
-            if checks:
-                self.add(f"if {' or '.join(checks)}: retry()")
-            self.add(*(f"{values[field.name]} = {one}.{field.name}" for field in arrays))
-            self.add(*(f"if {_no_sequence(values[field.name])}: retry()" for field in arrays))
-            changed = " or ".join(f"len({values[field.name]}) != {lengths[field.name]}" for field in arrays)
-            with self.block(f"if {changed}:"):
-                for field in arrays:
-                    n = lengths[field.name]
-                    self.add(f"{n} = len({values[field.name]})")
-                    compact = isinstance(field.type, model.ArrayLayout) and field.type.compact
-                    self.add(f"{counts[field.name]} = " + (f"uvarint({n} + 1)" if compact else f"pack_count({n})"))
-                self.add(f'{pack} = shaped(f">{"".join(format_)}").pack')
-            self.add(f"b = {pack}({', '.join(arguments)})")
-            if element.flexible:
-                # The count of no tags is packed with the rest, and taken off again where there are some.
-                self.add(f"if u := {one}.unknown_tagged_fields: b = b[:-1] + pack_tags([], u)")
-            self.add(f"{self.writer}(b)")
-
-    def value(self, field: model.FieldLayout, value: str) -> None:
-        type_ = field.type
-        if isinstance(type_, model.PrimitiveLayout):
-            self.primitive(type_, field.nullable, value)
-        elif isinstance(type_, model.ArrayLayout):
-            self.array(type_, field.nullable, value)
-        else:
-            one = self.name("o")
-            if not field.nullable:
-                self.add(f"{one} = {value}", f"if {one}.__class__ is not C_{type_.name}: retry()")
-                self.struct(type_, one)
-                return
-            self.flush()
-            self.add(f"{one} = {value}")
-            with self.block(f"if {one} is None:"):
-                self.add(f"{self.writer}(b'\\x{'ff' if field.tag is None else '00'}')")
-            with self.block("else:"):
-                self.add(f"if {one}.__class__ is not C_{type_.name}: retry()")
-                self.fixed("b", "1")
-                self.struct(type_, one)
-                self.flush()
-
-    def differs(self, field: model.Field | model.FieldLayout, value: str, struct_: type | None) -> str:
-        """Condition under which a field does not hold its default."""
-        default = field.default
-        if default is None:
-            return f"{value} is not None"
-        if isinstance(field.type, (model.Array, model.ArrayLayout)):
-            return f"({value} or {value} is None)"
-        if isinstance(default, tuple):
-            # Field by field: a call of __eq__ costs more than all the rest of a small struct.
-            assert struct_ is not None
-            assert issubclass(struct_, WireStruct)
-            one = self.name("x")
-            checks = [f"{one} is None", f"{one}.unknown_tagged_fields"]
-            checks += [
-                self.differs(each, f"{one}.{each.name}", struct_.STRUCTS.get(each.name)) for each in struct_.FIELDS
-            ]
-            default_name = default_expression(field, self.globals, struct_)
-            return f"(({one} := {value}) is not {default_name} and ({' or '.join(checks)}))"
-        return f"{value} != {default_expression(field, self.globals, struct_)}"
-
-    def struct(self, type_: model.StructLayout, one: str) -> None:
-        cls = self.structs[type_.name]
-        checks = [
-            self.differs(field, f"{one}.{field.name}", cls.STRUCTS.get(field.name))
-            for field in type_.absent
-            if not field.ignorable
-        ]
-        if not type_.flexible:
-            checks.append(f"{one}.unknown_tagged_fields")
-        if checks:
-            self.add(f"if {' or '.join(checks)}: retry()")
-        for field in type_.fields:
-            self.value(field, f"{one}.{field.name}")
-        if not type_.flexible:
-            return
-        if not type_.tagged:
-            run, self.run = self.run, []
-            with self.block(f"if {one}.unknown_tagged_fields:"):
-                if run:
-                    self.add(f"{self.writer}({self.pack(run)})")
-                self.add(f"{self.writer}(pack_tags([], {one}.unknown_tagged_fields))")
-            with self.block("else:"):
-                self.add(f"{self.writer}({self.pack([*run, ('B', '0')])})")
-            return
-        self.flush()
-        self.known_tags(type_, one, cls)
-
-    def known_tags(self, type_: model.StructLayout, one: str, cls: type[WireStruct]) -> None:
-        tags = self.name("t")
-        self.add(f"{tags} = []")
-        outer = self.writer
-        for field in type_.tagged:
-            value = f"{one}.{field.name}"
-            with self.block(f"if {self.differs(field, value, cls.STRUCTS.get(field.name))}:"):
-                parts, self.writer = self.name("q"), self.name("w")
-                self.add(f"{parts} = []", f"{self.writer} = {parts}.append")
-                self.value(field, value)
-                self.flush()
-                self.add(f"{tags}.append(({field.tag}, b''.join({parts})))")
-            self.writer = outer
-        with self.block(f"if {tags} or {one}.unknown_tagged_fields:"):
-            self.add(f"{self.writer}(pack_tags({tags}, {one}.unknown_tagged_fields))")
-        with self.block("else:"):
-            self.add(f"{self.writer}(b'\\x00')")
-
-
-def encoder_source(
-    layout: model.StructLayout,
-    structs: dict[str, type[WireStruct]],
-    globals_: dict[str, Any],
-    frame: Frame | None = None,
-) -> str:
-    """Source of ``encode(o) -> bytes``; its constants go to ``globals_``.
-
-    With a ``frame``, the header is written in front of the message: ``frame.arguments()`` are further arguments.
-    """
-    emitter = _Encoder(globals_, structs)
-    emitter.add("parts = []", "w = parts.append")
-    arguments = ["o"]
-    if frame is not None:
-        arguments += frame.arguments()
-        for field in frame.header.fields:
-            emitter.value(field, str(frame.constants.get(field.name, field.name)))
-        if frame.header.flexible:
-            emitter.fixed("B", "0")
-    emitter.struct(layout, "o")
-    emitter.flush()
-    emitter.add("return b''.join(parts)")
-    return f"def encode({', '.join(arguments)}):\n" + "\n".join(emitter.lines) + "\n"

@@ -1,0 +1,62 @@
+"""Source text in the making: lines, blocks and names, as the generators of decoders and encoders write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["Source", "describe", "no_sequence", "plus", "plus_equal"]
+
+
+class Source:
+    """Lines of a function, with indentation, and the constants that they name."""
+
+    def __init__(self, globals_: dict[str, Any]) -> None:
+        self.lines: list[str] = []
+        self.depth: int = 1
+        self.globals = globals_
+        self.made: int = 0
+
+    def add(self, *lines: str) -> None:
+        self.lines += ["    " * self.depth + line for line in lines]
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        self.add(head)
+        self.depth += 1
+        before = len(self.lines)
+        yield
+        if len(self.lines) == before:
+            self.add("pass")
+        self.depth -= 1
+
+    def name(self, prefix: str) -> str:
+        self.made += 1
+        return f"{prefix}{self.made}"
+
+
+def plus(expression: str, number: int) -> str:
+    return expression if number == 0 else f"{expression} {'+' if number > 0 else '-'} {abs(number)}"
+
+
+def plus_equal(name: str, number: int) -> str:
+    return f"{name} {'+' if number > 0 else '-'}= {abs(number)}"
+
+
+def no_sequence(name: str) -> str:
+    return f"{name}.__class__ is not tuple and {name}.__class__ is not list"
+
+
+def describe(format_: str) -> str:
+    """``hiqs16`` from ``>hiq16s``: the format as part of a name."""
+    return format_.replace("?", "t")
+
+
+Guesses = dict[int, list[tuple[int, ...]]]
+"""Site -> shapes to try in turn: the expected length of each inner array of an element, in wire order.
+
+A site is an array of structs that hold nothing but numbers and arrays of numbers (the partitions of a Metadata
+response), numbered in the order of the source. An element is then read by one ``struct`` call, as if its arrays had the
+expected lengths; these are compared afterwards, and an element that has none of the shapes takes the plain path.
+"""

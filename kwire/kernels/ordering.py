@@ -1,0 +1,167 @@
+"""Rows of frames in the order of the capture, and the rows that only the end of a capture gives.
+
+The framing kernels write rows connection by connection. ``by_order`` sorts them by the packet that settled each, so
+they have the same numbers whatever the windows are. ``tell_the_rest`` writes what is left unfinished at the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kwire.kernels.directions import Capture, mark
+from kwire.kernels.engine import kernel
+from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Status
+from kwire.kernels.numbers import int64, prefetch
+from kwire.kernels.tracking import FARTHEST_AHEAD, MOST_WINDOW
+
+__all__ = ["by_order", "tell_the_rest", "with_body_of"]
+
+Array = Any
+
+_ROWS_AHEAD: Final = 12
+"""How many rows ahead one is asked for that stands anywhere."""
+
+
+@kernel
+def by_order(
+    rows: Array,
+    read: int,
+    first: int,
+    number: int,
+    ends: Array,
+    at: Array,
+    place: Array,
+    sorted_: Array,
+    copied: Array,
+) -> bool:
+    """Fills ``place`` with the numbers of the rows so that the requests of each connection stand in front of its
+    responses, and ``sorted_`` with those in the order in which they were settled, as ``place`` has them where that is
+    the same. Returns whether they are in order of time then.
+
+    The rows before ``read`` are those of one connection after the other, and those behind stay where they are.
+    ``first`` is the number of the window's first packet: what was settled before it stands in front. ``ends`` has two
+    places more than there are packets, ``at`` one for each row. ``copied``, if it has rows, becomes the rows in that
+    order with numbers from ``number`` on; what is in it means nothing where they are not in order of time."""
+    last = ends.shape[0] - 1
+    for k in range(ends.shape[0]):
+        ends[k] = 0
+    begin = int64(0)
+    slot = int64(-1)
+    n = int64(0)
+    for k in range(rows.shape[0] + 1):
+        if k == rows.shape[0] or k >= read or rows[k].slot != slot:
+            # Behind the requests, the responses: a row is looked at once.
+            for j in range(begin, k):
+                if at[j] < 0:
+                    at[j] = -1 - at[j]
+                    place[n] = j
+                    n += 1
+            if k == rows.shape[0]:
+                break
+            begin = k
+            slot = rows[k].slot
+        which = min(max(rows[k].order - first + 1, int64(0)), last)
+        ends[which] += 1
+        if rows[k].response == 1:
+            at[k] = -1 - which
+        else:
+            at[k] = which
+            place[n] = k
+            n += 1
+    total = int64(0)
+    for k in range(ends.shape[0]):
+        count = ends[k]
+        ends[k] = total
+        total += count
+    for k in range(rows.shape[0]):
+        which = at[place[k]]
+        sorted_[ends[which]] = place[k]
+        ends[which] += 1
+    copies = copied.shape[0] > 0
+    time = int64(0)
+    order = int64(0)
+    for k in range(rows.shape[0]):
+        if k + _ROWS_AHEAD < rows.shape[0]:
+            prefetch(rows, sorted_[k + _ROWS_AHEAD])
+        row = rows[sorted_[k]]
+        if k > 0 and (row.time < time or (row.time == time and row.order != order)):
+            return False
+        time = row.time
+        order = row.order
+        if copies:
+            copied[k] = row
+            copied[k].number = number + k
+    return True
+
+
+@kernel
+def with_body_of(rows: Array, kinds: Array, there: Array) -> None:
+    """``there`` becomes 1 for the rows of a kind that is wanted whose body, or a part of it, the capture has, else 0.
+
+    ``kinds`` says which are wanted, by twice the API key, one more for responses; of those behind its end none is."""
+    for k in range(rows.shape[0]):
+        row = rows[k]
+        kind = 2 * row.api + row.response
+        status = row.status
+        in_part = (status == Status.CUT_OFF or status == Status.GAP) and row.off >= 0
+        wanted = 0 <= kind < kinds.shape[0] and kinds[kind] == 1
+        there[k] = 1 if wanted and (status == Status.OK or in_part) else 0
+
+
+@kernel
+def _lost_at_the_end(stream: Any) -> int:
+    """How many bytes a stream had behind those that were dealt with: the capture cut them off, has a FIN or something
+    empty behind them, or saw them acknowledged."""
+    if stream.next < 0:
+        return int64(0)
+    extent = stream.reference
+    least = 1
+    if stream.end >= 0:
+        extent = min(extent, stream.end)
+    else:
+        # A FIN that was not captured counts as a byte, in what is acknowledged and in what follows it.
+        least = 2
+        if extent < stream.acked <= extent + MOST_WINDOW:
+            extent = stream.acked
+    missing: int = extent - stream.next
+    return missing if least <= missing <= FARTHEST_AHEAD else int64(0)
+
+
+@kernel
+def tell_the_rest(capture: Capture, n_streams: int, now: int, rows: Array) -> bool:
+    """At the end of a capture, at ``now``, a row for each stream that ends in bytes without a frame, captured or not,
+    and one for what was captured too late to be its beginning: False if ``rows`` is full."""
+    room = capture.room[0]
+    while room.active < n_streams:
+        stream = capture.streams[room.active]
+        conn = capture.connections[room.active >> 1]
+        if conn.role == Role.A_REQUESTS or conn.role == Role.B_REQUESTS:
+            skipped = max(int64(0), stream.skipped) if stream.synced != 1 else int64(0)
+            lost = _lost_at_the_end(stream)
+            if skipped + lost > 0:
+                if room.frames >= rows.shape[0]:
+                    return False
+                client = 0 if conn.role == Role.A_REQUESTS else 1
+                response = client ^ (room.active & 1)
+                row = mark(rows, room, room.active >> 1, response, client, skipped + lost, Status.GAP, Reason.SKIPPED)
+                row.begin = stream.next - skipped
+                row.end = stream.next + lost
+                row.time = stream.time if stream.time != ABSENT else now
+                row.order = AT_THE_END
+                stream.skipped = 0
+                stream.next = row.end
+            if stream.earlier >= 0:
+                if room.frames >= rows.shape[0]:
+                    return False
+                client = 0 if conn.role == Role.A_REQUESTS else 1
+                size = stream.origin - stream.earlier
+                row = mark(
+                    rows, room, room.active >> 1, client ^ (room.active & 1), client, size, Status.GAP, Reason.SKIPPED
+                )
+                row.begin = stream.earlier
+                row.end = stream.origin
+                row.time = stream.time if stream.time != ABSENT else now
+                row.order = AT_THE_END
+                stream.earlier = -1
+        room.active += 1
+    return True
