@@ -248,6 +248,8 @@ class _Heads:
             return
         role = rows["role"][candidates]
         synced = (streams["synced"][2 * candidates] == 1) & (streams["synced"][2 * candidates + 1] == 1)
+        # In doubt, it is hardly what the truth says.
+        synced &= (streams["certain"][2 * candidates] == 1) & (streams["certain"][2 * candidates + 1] == 1)
         # Responses that wait for a request of an earlier file would be there in this state only.
         responses = 2 * candidates + (role == Role.A_REQUESTS)
         caught_up = streams["next"][responses] >= streams["reference"][responses]
@@ -358,9 +360,10 @@ _POSITIONS: Final = (
     "lowest",
     "origin",
     "earlier",
+    "proven",
 )
 _HOLES: Final = tuple(f"hole_{k}{end}" for k in range(1, 5) for end in ("", "_end"))
-_WAITS: Final = ("id", "api", "version", "time", "clock", "overtaken", "client_id")
+_WAITS: Final = ("id", "api", "version", "time", "clock", "overtaken", "doubted", "client_id")
 _HELD: Final = ("len", "time", "clock", "doubt")
 
 
@@ -394,6 +397,8 @@ def _essence(row: Mapping[str, Any]) -> Any:
     ways = [
         (
             one["synced"],
+            one["certain"],
+            _wrapped(one["proven"]),
             max(0, one["skipped"]),
             one["holed"],
             # What was acknowledged says which holes will not be filled: none is left before ``next``.

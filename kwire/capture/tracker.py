@@ -70,6 +70,7 @@ from kwire.kernels.layouts import (
     FRAME,
     NO_TIME,
     PACKET,
+    PACKETS_BEFORE,
     ROOM,
     SEGMENT,
     STREAM,
@@ -880,6 +881,7 @@ class Tracker:
             for kind, name in COUNTED:
                 rows = connections if kind is CONNECTION else table
                 rows[name] = np.where(rows[name] == AT_THE_END, AT_THE_END, -1)
+            table["began"] -= PACKETS_BEFORE
         self._known = tracking.restored(connections, table, count, engine)
         self._note_brokers(np.arange(count))
         connections["client"][:count] = [
@@ -909,7 +911,7 @@ class Tracker:
             places *= 2
         self._waiting, self._ids = np.zeros(places, WAITING), np.full(places, -1, np.int64)
         rows = self._waiting[: len(slots)]
-        for name in ("id", "api", "version", "time", "order", "clock", "overtaken"):
+        for name in ("id", "api", "version", "time", "order", "clock", "overtaken", "doubted"):
             rows[name] = entries.field(name).to_numpy()
         if not whole:
             rows["order"] = -1

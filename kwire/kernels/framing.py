@@ -52,6 +52,7 @@ from kwire.kernels.directions import (
     piece_with_end,
     see,
 )
+from kwire.kernels.doubting import confirm, is_doubted
 from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.judging import (
     FITS,
@@ -274,6 +275,7 @@ def _request(
         row.status = Status.SASL
         if whole and conn.waiting < MOST_TOKENS:
             wait_for(conn, capture.waiting, capture.ids, room, 0, SASL_TOKEN, 0, -1, row.time, row.order, clock)
+            capture.waiting[conn.waiting_tail].doubted = 0
         return
     if row.seen >= 4:
         row.api = i16(window.data, row.off)
@@ -310,6 +312,7 @@ def _request(
             row.order,
             clock,
         )
+        capture.waiting[conn.waiting_tail].doubted = 1 if capture.streams[reader.stream].certain == 0 else 0
     if row.api == ApiKey.SASL_HANDSHAKE and row.version == 0:
         conn.raw_tokens = 1
 
@@ -362,8 +365,12 @@ def _response(
     row.version = entry.version
     row.client = entry.client
     row.latency = _latency(row, entry)
+    doubted = entry.doubted
     answered(conn, waiting, ids, room, which)
     _judge_version(row, facts)
+    if doubted == 1 and row.status == Status.OK:
+        row.status = Status.UNCONFIRMED
+        row.reason = Reason.ASKED_UNCONFIRMED
     return True
 
 
@@ -373,6 +380,7 @@ def _skip_size(window: Window, capture: Capture, rows: Array, reader: Any, size:
     stream = capture.streams[reader.stream]
     mark_here(window, capture, rows, reader, size, Status.MALFORMED, reason)
     stream.synced = 0
+    stream.certain = 0
     stream.skipped = 4
     reader.pos += 4
 
@@ -387,6 +395,14 @@ def _next_frame(
     at = reader.pos + reader.shift
     available = reader.run_end - reader.pos
     size = i32(window.data, at) if available >= 4 else int64(-1)
+    if stream.proven >= 0:
+        if reader.pos < stream.proven < reader.run_end and reader.pos + 4 + size > stream.proven:
+            # It would reach into one that is certain.
+            stream.synced = 0
+            return READ
+        if reader.pos >= stream.proven:
+            stream.certain = 1 if reader.pos == stream.proven else stream.certain
+            stream.proven = -1
     follows = _token_follows(window, capture, facts, reader, asked, at, available)
     if follows == NEED_MORE:
         return WAITS if reader.response == 0 else BLOCKED
@@ -429,6 +445,12 @@ def _next_frame(
             return WAITS
         if reader.gap_follows == 1 and reader.over == 0 and held < 4 + size and not too_large:
             return WAITS
+    if stream.certain < 0:
+        stream.certain = 1  # it begins where the SYN says
+    if reader.response == 0 and whole and not token:
+        answers = capture.streams[scratch.readers[1].stream]
+        if is_doubted(capture, stream, answers) and confirm(window, capture, facts, scratch, reader, size) == WAITS:
+            return WAITS
     # When the last byte of it, of those that are there, was captured.
     last_piece = reader.piece
     if available >= 4:
@@ -445,6 +467,7 @@ def _next_frame(
     row.time = last.time
     row.order = reader.now
     row.off = at + 4
+    stream.began = pieces[reader.piece].packet
     row.seen = size if whole else max(int64(0), available - 4)
     row.size = max(int64(0), size)
     row.api = ABSENT
@@ -469,6 +492,11 @@ def _next_frame(
         if too_large and reader.ends_here == 0:
             row.reason = Reason.LARGE
         row.detail = available
+    if stream.certain == 0 and row.status == Status.OK:
+        row.status = Status.UNCONFIRMED
+        row.reason = Reason.UNCONFIRMED
+    if row.status == Status.UNCONFIRMED:
+        row.latency = ABSENT
     capture.room[0].frames += 1
     if available >= 4:
         reader.pos += 4 + size  # where it is not whole: in the gap or after it, where the next frame begins

@@ -448,6 +448,9 @@ def _clear(stream: Any) -> None:
     stream.start_order = -1
     stream.next = -1
     stream.synced = -1
+    stream.certain = -1
+    stream.proven = -1
+    stream.began = -1
     stream.end = -1
     stream.end_order = -1
     stream.skipped = -1
@@ -750,6 +753,7 @@ def _note_segment(
         segment.order = order
         segment.clock = now
         segment.doubt = doubt
+        segment.packet = order
         n_segments += 1
     if missing > 0:
         counts[int64(Count.SNAPPED)] += 1
@@ -762,6 +766,7 @@ def _note_segment(
         segment.order = order
         segment.clock = now
         segment.doubt = 0
+        segment.packet = order
         n_segments += 1
     return n_segments
 
@@ -778,6 +783,7 @@ def _note_acknowledged(segments: Array, n_segments: int, stream: int, pos: int, 
     segment.order = order
     segment.clock = now
     segment.doubt = 0
+    segment.packet = order
     return n_segments + 1
 
 

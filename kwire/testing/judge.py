@@ -298,6 +298,8 @@ class Verdict:
     """Frames of the original all of whose bytes are there."""
     missed: int = 0
     """Of those, frames that are not given out, whether or not a row says so."""
+    unconfirmed: int = 0
+    """Rows with that status of frames that were sent."""
     behind: list[int] = field(default_factory=list)
     """For each loss that frames follow: how many whole frames were skipped until one was recognised again."""
 
@@ -384,6 +386,10 @@ def _judge_lossy(
     original: Original, impaired: Impaired, found: Sequence[Row], rest: Sequence[Row], verdict: Verdict
 ) -> None:
     left = _left(original, impaired)
+    sent = {(row.sender, row.receiver, row.size, row.digest) for row in original.rows if row.status in _SENT}
+    verdict.unconfirmed = sum(
+        row.status == "unconfirmed" and (row.sender, row.receiver, row.size, row.digest) in sent for row in found
+    )
     verdict.invented = _invented(original, found, left, bool(impaired.account.altered))
     by_way: dict[tuple[End, End], list[Row]] = defaultdict(list)
     for row in found:
