@@ -361,6 +361,7 @@ _POSITIONS: Final = (
     "origin",
     "earlier",
     "proven",
+    "searched",
 )
 _HOLES: Final = tuple(f"hole_{k}{end}" for k in range(1, 5) for end in ("", "_end"))
 _WAITS: Final = ("id", "api", "version", "time", "clock", "overtaken", "doubted", "client_id")
@@ -399,6 +400,7 @@ def _essence(row: Mapping[str, Any]) -> Any:
             one["synced"],
             one["certain"],
             _wrapped(one["proven"]),
+            *((_wrapped(one["searched"]), one["answered"]) if one["certain"] == 0 else (-1, 0)),
             max(0, one["skipped"]),
             one["holed"],
             # What was acknowledged says which holes will not be filled: none is left before ``next``.
@@ -797,6 +799,7 @@ def _moved_on(true: Mapping[str, Any], edge: Mapping[str, Any], place: int) -> d
     for segment in end["segments"]:
         side = segment["side"] ^ turned
         segments.append(segment | {"side": side, "pos": segment["pos"] + shifts[side]})
+        segments[-1]["ack"] += shifts[1 - side] if segment["ack"] >= 0 else 0
     new = before["first_order"] >= 0
     connection["number"] = place << PART_BITS | connection["first_order"] if new else before["number"]
     for name in ("by_broker", "first_id"):

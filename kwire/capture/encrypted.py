@@ -130,7 +130,7 @@ class _Plaintext:
         """
         clock, time = when
         time = NO_TIME if time == ABSENT else time
-        self._rows.append((stream, pos, length, -1 if data is None else self._at, time, order, clock, 0, order))
+        self._rows.append((stream, pos, length, -1 if data is None else self._at, time, order, clock, 0, order, -1))
         if data is not None:
             self._parts.append(data)
             self._at += length
@@ -553,10 +553,10 @@ class Encrypted:
             return None
         held = self._segments.take(np.flatnonzero(self._segments["stream"] >> 1 == slot))
         segments = []
-        for stream, pos, length, off, time, order, clock, doubt, packet in held.tolist():
+        for stream, pos, length, off, time, order, clock, doubt, packet, ack in held.tolist():
             data = None if off < 0 else base64.b64encode(self._held[off : off + length].tobytes()).decode()
             one_held = {"side": stream & 1, "pos": pos, "len": length, "time": time, "order": order, "clock": clock}
-            segments.append(one_held | {"doubt": doubt, "packet": packet, "bytes": data})
+            segments.append(one_held | {"doubt": doubt, "packet": packet, "ack": ack, "bytes": data})
         return {
             "decryptor": None if one.decryptor is None else one.decryptor.state(),
             "rows": [list(row) for row in one.rows.tolist()],
@@ -622,6 +622,7 @@ class Encrypted:
                         *times,
                         segment["doubt"],
                         segment["packet"] - (0 if whole else PACKETS_BEFORE),
+                        segment["ack"],
                     )
                 )
                 if data is not None:

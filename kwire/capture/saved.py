@@ -77,6 +77,8 @@ _STREAM: Final = {
     "certain": (-1, 2),
     "proven": _POSITION,
     "began": _ANY,
+    "searched": _POSITION,
+    "answered": _COUNT,
     "end": _POSITION,
     "end_order": _ORDER,
     "skipped": _POSITION,
@@ -102,7 +104,15 @@ _WAITING: Final = {
     "overtaken": _FLAG,
     "doubted": _FLAG,
 }
-_SEGMENT: Final = {"side": _FLAG, "pos": _COUNT, "len": (1, 1 << 32), "order": _ORDER, "doubt": _FLAG, "packet": _ANY}
+_SEGMENT: Final = {
+    "side": _FLAG,
+    "pos": _COUNT,
+    "len": (1, 1 << 32),
+    "order": _ORDER,
+    "doubt": _FLAG,
+    "packet": _ANY,
+    "ack": _POSITION,
+}
 """The least and the largest that a column can hold, where that is not every number."""
 
 _RESOLUTIONS: Final = frozenset(
@@ -345,7 +355,7 @@ def _check_tls(text: str) -> None:
     for one in state["segments"]:
         if not isinstance(one, dict):
             raise _wrong("tls.segments")
-        _check_row(one, ("side", "pos", "len", "time", "order", "clock", "doubt", "packet"), _SEGMENT)
+        _check_row(one, ("side", "pos", "len", "time", "order", "clock", "doubt", "packet", "ack"), _SEGMENT)
         try:
             held = one["bytes"] if one["bytes"] is None else base64.b64decode(one["bytes"], validate=True)
         except (KeyError, TypeError, ValueError):

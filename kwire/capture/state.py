@@ -60,7 +60,7 @@ def _rows_with(names: Iterable[str], last: str) -> pa.DataType:
 
 
 WAITS: Final = _rows_with(("id", "api", "version", "time", "order", "clock", "overtaken", "doubted"), "client_id")
-HELD: Final = _rows_with(("side", "pos", "len", "time", "order", "clock", "doubt", "packet"), "bytes")
+HELD: Final = _rows_with(("side", "pos", "len", "time", "order", "clock", "doubt", "packet", "ack"), "bytes")
 
 STATE: Final = pa.schema(
     [
@@ -123,7 +123,7 @@ def waiting_column(connections: Array, waiting: Array, slots: Array, client_ids:
 def segments_column(segments: Array, held: Array, slots: Array) -> pa.Array:
     """The column ``segments`` of the connections in some ``slots``. ``held``: the bytes of segments that wait."""
     found: dict[int, list[dict[str, Any]]] = {}
-    for stream, pos, length, off, time, order, clock, doubt, packet in segments.tolist():
+    for stream, pos, length, off, time, order, clock, doubt, packet, ack in segments.tolist():
         data = held[off : off + length].tobytes() if off >= 0 else None
         one = {
             "side": stream & 1,
@@ -134,6 +134,7 @@ def segments_column(segments: Array, held: Array, slots: Array) -> pa.Array:
             "clock": clock,
             "doubt": doubt,
             "packet": packet,
+            "ack": ack,
             "bytes": data,
         }
         found.setdefault(stream >> 1, []).append(one)
@@ -151,7 +152,7 @@ def segments_from(of_connections: list[list[dict[str, Any]]], whole: bool) -> tu
             at = -1 if data is None else held
             times = one["time"], order, one["clock"]
             packet = one["packet"] - (0 if whole else PACKETS_BEFORE)
-            rows.append((2 * slot + one["side"], one["pos"], one["len"], at, *times, one["doubt"], packet))
+            rows.append((2 * slot + one["side"], one["pos"], one["len"], at, *times, one["doubt"], packet, one["ack"]))
             if data is not None:
                 parts.append(data)
                 held += len(data)

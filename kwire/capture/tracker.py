@@ -76,6 +76,7 @@ from kwire.kernels.layouts import (
     STREAM,
     WAITING,
     Role,
+    Status,
     joined,
     moved,
     taken,
@@ -245,6 +246,7 @@ class Tracker:
         self._now = NO_TIME
         self._packets = 0
         self._frames = 0 if part is None else part << PART_BITS
+        self._unconfirmed = 0
         self._most_frames = 0
         """In a window, so far."""
         self._brokers: dict[tuple[int, ...], int] = {}
@@ -325,6 +327,7 @@ class Tracker:
         names = self._client_ids
         number, count = self._frames, len(rows)
         self._frames += count
+        self._unconfirmed += int(np.count_nonzero(rows["status"] == Status.UNCONFIRMED))
         at, place, in_order = np.empty((3, count), np.int64)
         ends = np.empty(packets + 2, np.int64)
         # Of many, a second table would take as much again: they are sorted where they are.
@@ -719,6 +722,11 @@ class Tracker:
             notes.append(f"the capture has secrets of TLS: {self._keys_unused}")
         if self._forgotten:
             notes.append(f"{self._forgotten} connections were given up: nothing of them was captured for 3 hours")
+        if self._unconfirmed:
+            notes.append(
+                f"{self._unconfirmed} frames are unconfirmed: packets are missing before, and what was found may be the"
+                " value of a record"
+            )
         if not self._frames:
             notes.append(nothing_found(counts, self._known.n_connections + self._forgotten))
             notes += self.left_out()

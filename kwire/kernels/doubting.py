@@ -1,4 +1,4 @@
-"""Frames that may be values of records: what shows that a frame which was searched behind a hole is none.
+"""Frames that may be values of records: what shows that a frame which was searched after a hole is none.
 
 Strategy: what a value cannot choose is how TCP carried the frame around it. So the two directions of a connection are
 held against each other, by the packets that brought their pieces. See docs/design/2026-11-26-proof-by-turns.md.
@@ -14,11 +14,21 @@ from kwire.kernels.judging import FITS, acks_of, fits_all
 from kwire.kernels.layouts import AT_THE_END
 from kwire.kernels.numbers import i16, i32, int64
 from kwire.kernels.pairing import drop
-from kwire.kernels.roles import LARGEST_FRAME, NEED_MORE, NEVER, NO, YES, Facts, Window
+from kwire.kernels.roles import (
+    LARGEST_FRAME,
+    NEED_MORE,
+    NEVER,
+    NO,
+    YES,
+    Facts,
+    Window,
+    plausible_request,
+    run_of,
+)
 from kwire.kernels.streams import first_from
 from kwire.schema.keys import ApiKey
 
-__all__ = ["certainty", "confirm", "is_doubted"]
+__all__ = ["ENOUGH_ANSWERS", "LARGEST_BATCH", "certainty", "confirm", "is_doubted"]
 
 HELD_FOR: Final = 10_000_000_000
 """Nanoseconds of capture time for which a request in doubt is held, at most,"""
@@ -29,6 +39,12 @@ HELD_PIECES: Final = 512
 LEAST_AROUND: Final = 60
 """Bytes that a frame has before a value of its first record, at least: its size, header, topic, partition and those of
 the record set."""
+LARGEST_BATCH: Final = 1_048_588
+"""Bytes that frames in doubt follow one another, at most: the default of Kafka's ``max.message.bytes``. A value is not
+larger than the batch that it is in."""
+ENOUGH_ANSWERS: Final = 16
+"""Answers in doubt that follow one another, after which there is none. A client whose response holds records has not
+sent so many requests before it has that."""
 MOST_ASKED: Final = 64
 """Requests that wait, of which it is looked whether one asks for records."""
 PERHAPS: Final = 3
@@ -101,12 +117,14 @@ def certainty(window: Window, capture: Capture, reader: Any, asked: Any) -> int:
 
 
 @inlined
-def is_doubted(capture: Capture, stream: Any, answers: Any) -> bool:
-    """Whether a request is in doubt, or what answers it may be."""
+def is_doubted(stream: Any, other: Any, answers: Any) -> bool:
+    """Whether a request is in doubt, or what answers it, which ``other`` reads, may be."""
     if stream.certain == 0:
         return True
-    lost: bool = answers.proven < 0 and (answers.certain == 0 or answers.synced == 0)
-    return lost
+    # Whether the beginning of answers that nobody has seen is known depends on windows.
+    lost = answers.certain == 0 or (answers.synced == 0 and (answers.certain > 0 or other.seen > other.first))
+    doubted: bool = lost and answers.proven < 0
+    return doubted
 
 
 @kernel
@@ -249,6 +267,89 @@ def _exchanged(window: Window, capture: Capture, facts: Facts, scratch: Scratch,
 
 
 @kernel
+def _acknowledged(window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, size: int) -> int:
+    """Whether the packet with the answer to the request at the current position shows that this is one: YES, NO,
+    NEED_MORE, or PERHAPS where the next one is.
+
+    It does if it acknowledges whole requests from here on, and no more, and none of the others has this id. The answer
+    to one that follows the frame around this one acknowledges that frame to its end, which is no border of a value.
+    """
+    data, pieces = window.data, window.pieces
+    other = scratch.readers[1]
+    answers = capture.streams[other.stream]
+    at = reader.pos + reader.shift
+    wanted = i32(data, at + 8)
+    end = reader.pos + 4 + size
+    last = pieces[piece_with_end(window, reader, end)].packet
+    more = int64(NO) if reader.over == 1 else int64(NEED_MORE)
+    q = other.piece if other.reading == 1 else other.first
+    while q < other.seen and pieces[q].pos + pieces[q].len <= answers.next:
+        q += 1
+    if answers.synced != 1:
+        while q < other.seen and pieces[q].packet <= last:
+            q += 1
+    if q >= other.seen:
+        return more
+    pos = answers.next if answers.synced == 1 else pieces[q].pos
+    count = int64(0)
+    begin, there, length = int64(0), int64(0), int64(0)
+    while True:
+        if pieces[q].pos > pos or pieces[q].off < 0:
+            return NO
+        begin = pieces[q].off + pos - pieces[q].pos
+        there, _ = run_of(pieces, q, other.seen, begin + 4 + LARGEST_FRAME)
+        if there - begin < 8:
+            return more
+        length = i32(data, begin)
+        if length < 4 or length > LARGEST_FRAME:
+            return NO
+        if i32(data, begin + 4) == wanted and pieces[q].packet > last:
+            break
+        if answers.synced != 1 or count == HELD_PIECES:
+            return NO
+        pos += 4 + length
+        count += 1
+        while q < other.seen and pieces[q].pos + pieces[q].len <= pos:
+            q += 1
+        if q >= other.seen:
+            return more
+    if there - begin < 4 + length:
+        return more
+    known = pieces[q].ack
+    if known < end:
+        return NO
+    stop = reader.run_end + reader.shift
+    following = end + reader.shift
+    while following - reader.shift < known:
+        if plausible_request(data, following, stop, facts.apis) != YES or i32(data, following + 8) == wanted:
+            return NO
+        following += 4 + i32(data, following)
+    if following - reader.shift != known:
+        return NO
+    api, version = int64(i16(data, at + 4)), int64(i16(data, at + 6))
+    if fits_all(data, at, stop, int64(0), api, version, facts, scratch) != FITS:
+        return NO
+    if fits_all(data, begin, there, int64(1), api, version, facts, scratch) != FITS:
+        return NO
+    if api == ApiKey.PRODUCE and version < 3:
+        # It may be the end of a frame that it answers.
+        return int64(PERHAPS) if known == end else int64(NO)
+    return int64(YES)
+
+
+@kernel
+def _forget_doubted(capture: Capture, conn: Any, number: int) -> None:
+    """Forgets the requests in doubt that have an id as large as ``number``, or larger: they would take the answers to
+    what follows."""
+    row = int64(conn.waiting_tail)
+    while row >= 0:
+        before = int64(capture.waiting[row].prev)
+        if capture.waiting[row].doubted == 1 and capture.waiting[row].id >= number:
+            drop(conn, capture.waiting, capture.ids, capture.room[0], row)
+        row = before
+
+
+@kernel
 def confirm(window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, size: int) -> int:
     """Looks for what confirms the request at the current position, which is in doubt, or its answer: READ when that is
     found or given up, WAITS as long as it may come."""
@@ -256,20 +357,29 @@ def confirm(window: Window, capture: Capture, facts: Facts, scratch: Scratch, re
     stream = capture.streams[reader.stream]
     other = scratch.readers[1]
     answers = capture.streams[other.stream]
-    said, begin = _exchanged(window, capture, facts, scratch, reader)
     conn = capture.connections[reader.slot]
-    if said == YES and stream.certain == 0:
+    number = i32(window.data, reader.pos + reader.shift + 8)
+    end = reader.pos + 4 + size
+    known = int64(NO)
+    if stream.certain == 0:
+        known = _acknowledged(window, capture, facts, scratch, reader, size)
+        if known == YES:
+            # What was asked before it has been answered. All of that was there if the answers were.
+            stream.certain = 1 if answers.certain == 1 and answers.synced == 1 else 2
+            _forget_doubted(capture, conn, number)
+        elif known == PERHAPS:
+            stream.proven = end
+    said, begin = _exchanged(window, capture, facts, scratch, reader)
+    if said == YES:
+        if stream.certain == 0:
+            _forget_doubted(capture, conn, number)
         stream.certain = 1
-        # Those in doubt have no answer to come any more: else they would take those of others.
-        while conn.waiting_tail >= 0 and capture.waiting[conn.waiting_tail].doubted == 1:
-            drop(conn, capture.waiting, capture.ids, capture.room[0], conn.waiting_tail)
-    elif said == YES:
-        stream.certain = 1
-    if said == PERHAPS and stream.certain == 0:
-        stream.proven = reader.pos + 4 + size
+    elif said == PERHAPS and stream.certain == 0:
+        stream.proven = end
     if said in (YES, PERHAPS):
         answers.proven = begin
-    if said != NEED_MORE:
+        return READ
+    if known != NEED_MORE and (said == NO or not is_doubted(stream, other, answers)):
         return READ
     last = pieces[reader.seen - 1]
     held = last.pos + last.len - reader.pos
@@ -281,7 +391,6 @@ def confirm(window: Window, capture: Capture, facts: Facts, scratch: Scratch, re
         count += other.seen - first
         last = pieces[other.seen - 1]
         held = max(held, last.pos + last.len - max(answers.next, pieces[first].pos))
-    end = reader.pos + 4 + size
     reader.wake = first_from(
         window.clock, window.first_order, pieces[piece_with_end(window, reader, end)].clock + HELD_FOR
     )

@@ -52,7 +52,7 @@ from kwire.kernels.directions import (
     piece_with_end,
     see,
 )
-from kwire.kernels.doubting import confirm, is_doubted
+from kwire.kernels.doubting import ENOUGH_ANSWERS, LARGEST_BATCH, confirm, is_doubted
 from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.judging import (
     FITS,
@@ -366,6 +366,13 @@ def _response(
     row.client = entry.client
     row.latency = _latency(row, entry)
     doubted = entry.doubted
+    stream = capture.streams[reader.stream]
+    if stream.certain == 0 and doubted == 0:
+        stream.answered += 1
+        if stream.answered == ENOUGH_ANSWERS:
+            # What had been asked before them is answered, too.
+            stream.certain = 1
+            capture.streams[asked.stream].certain = 1
     answered(conn, waiting, ids, room, which)
     _judge_version(row, facts)
     if doubted == 1 and row.status == Status.OK:
@@ -447,9 +454,12 @@ def _next_frame(
             return WAITS
     if stream.certain < 0:
         stream.certain = 1  # it begins where the SYN says
+    elif stream.certain == 0 and reader.pos - stream.searched > LARGEST_BATCH:
+        stream.certain = 1 if reader.response == 1 else 2
     if reader.response == 0 and whole and not token:
-        answers = capture.streams[scratch.readers[1].stream]
-        if is_doubted(capture, stream, answers) and confirm(window, capture, facts, scratch, reader, size) == WAITS:
+        other = scratch.readers[1]
+        doubted = is_doubted(stream, other, capture.streams[other.stream])
+        if doubted and confirm(window, capture, facts, scratch, reader, size) == WAITS:
             return WAITS
     # When the last byte of it, of those that are there, was captured.
     last_piece = reader.piece

@@ -368,6 +368,10 @@ class Stream(Row):
     """Position at which a frame begins for certain, where frames are searched; -1 for none."""
     began: int
     """The packet with which the frame began that was read last; -1 before the first one."""
+    searched: int
+    """Position from which on frames in doubt follow one another; -1 before the first search."""
+    answered: int
+    """How many of those from there on answered requests that are certain."""
     end: int
     """Position after the last byte if FIN was seen (the first one counts), else -1."""
     end_order: int
@@ -460,7 +464,9 @@ class Segment(Row):
     doubt: int
     """1 where its checksum is wrong, so that another copy is waited for."""
     packet: int
-    """The packet that brought it. ``order`` is later, where it was put in order behind a hole."""
+    """The packet that brought it. ``order`` is later, where it was put in order after a hole."""
+    ack: int
+    """Position up to which its packet, or one before it, acknowledges the other direction; -1 where that is unknown."""
 
 
 class Piece(Row):
@@ -485,6 +491,8 @@ class Piece(Row):
     """Since which packet segments had been waiting after a hole then; AT_THE_END if none had."""
     packet: int
     """The packet that brought it: two directions take turns by that."""
+    ack: int
+    """As ``Segment.ack``."""
     head: int
     """Its first four bytes as a number; 0 where it has fewer. Whoever asks later whether a frame may begin with it need
     not wait for the bytes."""

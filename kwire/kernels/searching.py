@@ -361,6 +361,8 @@ def resynchronise(
         if certain < 0:
             return BLOCKED
         stream.certain = certain
+        stream.searched = reader.pos
+        stream.answered = 0
     stream.synced = 1
     if reader.response == 1:
         capture.connections[reader.slot].missed = 1

@@ -268,6 +268,7 @@ def _give(buf: Array, segments: Array, which: int, end: int, order: int, data: A
     piece.clock = now.clock
     piece.since = now.since
     piece.packet = segment.packet
+    piece.ack = segment.ack
     piece.head = 0
     if segment.off >= 0:
         piece.off = now.at
@@ -425,6 +426,7 @@ def _come_again(
             piece.clock = segment.clock
             piece.since = AT_THE_END
             piece.packet = segment.packet
+            piece.ack = segment.ack
             piece.head = 0
             if segment.off >= 0:
                 piece.off = now.at
@@ -696,6 +698,7 @@ def _keep_row(kept: Array, source: Array, n: int, n_bytes: int, stream: int, one
     rest.clock = one.clock
     rest.doubt = doubt
     rest.packet = one.packet
+    rest.ack = one.ack
     source[n] = there
     return n_bytes + (one.len if there >= 0 else 0)
 

@@ -10,9 +10,9 @@ from packets import Connection, metadata, metadata_answer, pcap, request, sized
 
 from kwire import records
 from kwire.capture.tracker import Tracker
-from kwire.kernels.engine import PYTHON, Engine, using
+from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
 
-engines = pytest.mark.parametrize("engine", [PYTHON])
+engines = pytest.mark.parametrize("engine", [PYTHON, MACHINE])
 LARGE = "t" * 200
 """A client_id: a request with it has more bytes than stand in front of a value."""
 
