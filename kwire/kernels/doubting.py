@@ -155,7 +155,7 @@ def _frames_end_at(window: Window, first: int, begin: int, row: int) -> bool:
     shift = pieces[first].off - pieces[first].pos
     while begin + 4 <= end:
         size = i32(window.data, begin + shift)
-        if size < 4 or size > LARGEST_FRAME:
+        if size < 0 or size > LARGEST_FRAME:  # a token of SASL may have no bytes
             return False
         begin += 4 + size
     return begin == end  # type: ignore[no-any-return]
@@ -301,11 +301,11 @@ def _acknowledged(window: Window, capture: Capture, facts: Facts, scratch: Scrat
         if there - begin < 8:
             return more
         length = i32(data, begin)
-        if length < 4 or length > LARGEST_FRAME:
+        if length < 0 or length > LARGEST_FRAME:
             return NO
-        if i32(data, begin + 4) == wanted and pieces[q].packet > last:
+        if length >= 4 and i32(data, begin + 4) == wanted and pieces[q].packet > last:
             break
-        if answers.synced != 1 or count == HELD_PIECES:
+        if count == HELD_PIECES:
             return NO
         pos += 4 + length
         count += 1
@@ -364,8 +364,8 @@ def confirm(window: Window, capture: Capture, facts: Facts, scratch: Scratch, re
     if stream.certain == 0:
         known = _acknowledged(window, capture, facts, scratch, reader, size)
         if known == YES:
-            # What was asked before it has been answered. All of that was there if the answers were.
-            stream.certain = 1 if answers.certain == 1 and answers.synced == 1 else 2
+            # What was asked before it has been answered, with what is certain to be answers.
+            stream.certain = 1 if answers.certain != 0 and answers.synced == 1 else 2
             _forget_doubted(capture, conn, number)
         elif known == PERHAPS:
             stream.proven = end

@@ -71,7 +71,7 @@ def test_a_request_behind_a_loss_without_an_answer_is_unconfirmed(engine: Engine
     assert of["request", 2]["status"] == "ok"
     (alone,) = (row for row in found if row["status"] == "unconfirmed")
     assert (alone["direction"], alone["api_name"], alone["correlation_id"]) == ("request", "Metadata", 4)
-    assert "packets are missing before it" in alone["error"]
+    assert "packets before it are missing" in alone["error"]
 
 
 @engines
