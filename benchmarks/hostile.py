@@ -284,13 +284,13 @@ def _state(path: Path, _: What) -> Iterator[Any]:
     """A stream that goes on from the state of another batch."""
     import shutil
 
-    from kwire.spark.checkpoint import Carried
+    from kwire.spark.checkpoint import StateFolder
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "sensor=")
         folder.mkdir()
         shutil.copy(path, folder / f"{1:012d}.state")
-        Carried(name, 0).load("", 2)
+        StateFolder(name, 0).load("", 2)
     yield from ()
 
 

@@ -64,7 +64,7 @@ class Line:
         self.runs = self.bad = self.frames = self.differing = self.invented = self.unseen = 0
         self.unconfirmed = 0
         self.intact = self.missed = 0
-        self.behind: list[int] = []
+        self.passed_over: list[int] = []
         self.smallest: dict[str, tuple[int, str, int]] = {}
 
     def add(self, name: str, size: int, seed: int, run: Sequence[Verdict]) -> None:
@@ -73,7 +73,7 @@ class Line:
         self.frames += run[0].frames
         self.intact += run[0].intact
         self.missed += run[0].missed
-        self.behind += run[0].behind
+        self.passed_over += run[0].passed_over
         self.invented += len(run[0].invented)
         self.unseen += len(run[0].unseen)
         self.unconfirmed += run[0].unconfirmed
@@ -84,7 +84,7 @@ class Line:
             "differing": any(one.differing for one in run),
             "invented": any(one.invented for one in run),
             "unseen": any(one.unseen for one in run),
-            "behind": percentile(run[0].behind, 0.99) > RARELY or percentile(run[0].behind, 0.5) > MEDIAN,
+            "behind": percentile(run[0].passed_over, 0.99) > RARELY or percentile(run[0].passed_over, 0.5) > MEDIAN,
         }
         self.bad += any(not one.good for one in run)
         for what in (what for what, is_wrong in wrong.items() if is_wrong):
@@ -92,7 +92,7 @@ class Line:
 
     def figures(self) -> dict[str, object]:
         """What is printed."""
-        behind = self.behind
+        passed_over = self.passed_over
         return {
             "kind": self.kind,
             "grade": KINDS[self.kind].grade.value,
@@ -105,7 +105,7 @@ class Line:
             "unconfirmed": self.unconfirmed,
             "intact": self.intact,
             "missed": self.missed,
-            "behind": "/".join(str(percentile(behind, share)) for share in (0.5, 0.99, 1)) if behind else "",
+            "behind": "/".join(str(percentile(passed_over, share)) for share in (0.5, 0.99, 1)) if passed_over else "",
             "smallest": ", ".join(f"{what}: {name} {seed}" for what, (_, name, seed) in self.smallest.items()),
         }
 
@@ -133,7 +133,7 @@ def explain(originals: dict[str, Original], kind: str, seed: int) -> None:
                 print("   invented", row._replace(digest=b""))
             for row in verdict.unseen[:40]:
                 print("   unseen", row._replace(digest=b""))
-            print("   behind", [n for n in verdict.behind if n > 2])
+            print("   behind", [n for n in verdict.passed_over if n > 2])
 
 
 def main() -> int:

@@ -36,7 +36,7 @@ from kwire.kernels.engine import MACHINE, using
 from kwire.kernels.judging import FITS, fits_all
 from kwire.kernels.layouts import Status
 from kwire.kernels.programs import MAX_DEPTH, registers_of
-from kwire.protocol.facts import facts
+from kwire.protocol.api_table import api_table
 from kwire.testing.impair import impair
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
@@ -49,7 +49,7 @@ class Layouts:
     """All layouts of responses."""
 
     def __init__(self) -> None:
-        starts = facts().layout_starts
+        starts = api_table().layout_starts
         kinds, versions = np.nonzero(starts[1::2] >= 0)
         self.pairs: list[Pair] = list(zip(kinds.tolist(), versions.tolist(), strict=True))
         self._scratch = Scratch(
@@ -66,7 +66,7 @@ class Layouts:
             self._known[body] = [
                 (api, version)
                 for api, version in self.pairs
-                if fits(buf, 0, len(buf), 1, api, version, facts(), self._scratch) == FITS
+                if fits(buf, 0, len(buf), 1, api, version, api_table(), self._scratch) == FITS
             ]
         return self._known[body]
 

@@ -23,7 +23,7 @@ from capture import case
 
 from kwire import capture
 from kwire.kernels.engine import MACHINE, using
-from kwire.report import whole
+from kwire.report import page
 from kwire.report.overview import TABLES, Overview
 
 CASES: dict[str, dict[str, Any]] = {
@@ -35,14 +35,14 @@ CASES: dict[str, dict[str, Any]] = {
 
 def read(data: bytes, over: Overview | None = None) -> tuple[float, int]:
     """CPU seconds of reading, and of adding it up in ``over`` and writing the page; characters of the page."""
-    began, page = time.process_time(), ""
+    began, text = time.process_time(), ""
     for name, batch in _tables(data, dictionaries=over is not None):
         if over is not None:
             over.add(name, batch)
     if over is not None:
         over.finish()
-        page = whole.written(over, [whole.Source("x")])
-    return time.process_time() - began, len(page)
+        text = page.render(over, [page.Source("x")])
+    return time.process_time() - began, len(text)
 
 
 def _tables(data: bytes, *, dictionaries: bool) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -74,7 +74,7 @@ def parts(data: bytes) -> Counter[str]:
         over.add(name, batch)
     over.finish()
     began = time.process_time()
-    whole.written(over, [whole.Source("x")])
+    page.render(over, [page.Source("x")])
     spent["page"] = time.process_time() - began
     return spent
 

@@ -26,7 +26,7 @@ from kwire.capture.connections import Connections
 from kwire.capture.frames import Endpoint, Frames
 from kwire.kernels.layouts import ABSENT, Role, Status
 
-__all__ = ["Account", "Balance", "Line", "left_out", "whole"]
+__all__ = ["Account", "Balance", "Line", "left_out", "total"]
 
 Array = Any
 
@@ -88,7 +88,7 @@ class Line:
 
 
 class Account:
-    """Adds up while a capture is read; ``lines`` and ``whole`` are what came of it."""
+    """Adds up while a capture is read; ``lines`` and ``total`` are what came of it."""
 
     def __init__(self) -> None:
         self._captured: dict[int, Array] = {}
@@ -193,7 +193,7 @@ class Account:
         return Balance(_size(captured), {name: n for name, n in rows.items() if n}, nowhere, several, repeated, missing)
 
 
-def whole(lines: Iterable[Line]) -> Balance:
+def total(lines: Iterable[Line]) -> Balance:
     """The balance of all lines together."""
     made = Balance()
     for line in lines:

@@ -25,16 +25,16 @@ def decompressed(source: Any) -> Any:
     gzip, zstd, bzip2 and lz4 (as frames). Raises what reading raises.
     """
     if hasattr(source, "peek") and len(head := source.peek(_HEAD)[:_HEAD]) == _HEAD:
-        ahead = source
+        stream = source
     else:
         head = b""
         while len(head) < _HEAD and (more := source.read(_HEAD - len(head))):
             head += more
-        ahead = _Ahead(head, source)
+        stream = _WithHead(head, source)
     codec = compression(head)
     if codec is None or codec == _NOT_HERE:
-        return ahead
-    return Decompressed(ahead, codec)
+        return stream
+    return Decompressed(stream, codec)
 
 
 class DamagedError(OSError):
@@ -97,7 +97,7 @@ class Decompressed(Around):
             raise DamagedError(*error.args) from None
 
 
-class _Ahead(Around):
+class _WithHead(Around):
     """A stream whose first bytes have been read already."""
 
     def __init__(self, head: bytes, source: Any) -> None:

@@ -96,7 +96,7 @@ class Container:
         self._link = 0
         self._interfaces = np.zeros(0, INTERFACE)
         self._interface_room = self._interfaces
-        self.told: int = 0
+        self.reported: int = 0
         """Sections, interfaces and secrets that were read: later packets depend on these."""
 
     def begin(self, head: bytes) -> int:
@@ -269,7 +269,7 @@ class Container:
         if size > end - pos:
             return 0
         block = bytes(buf[pos : pos + size])
-        self.told += 1
+        self.reported += 1
         if head[:4] == PCAPNG:
             major, _minor = struct.unpack_from(prefix + "HH", block, 12)
             if major != 1:

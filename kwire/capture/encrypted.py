@@ -135,7 +135,7 @@ class _Plaintext:
             self._parts.append(data)
             self._at += length
 
-    def behind(self, buf: Array, segments: Array) -> tuple[Array, Array]:
+    def appended_to(self, buf: Array, segments: Array) -> tuple[Array, Array]:
         """The bytes and the segments, after others."""
         if not self._rows:
             return buf, segments
@@ -182,7 +182,7 @@ class _Connection:
         """When the latest of both was, as the number of a packet."""
         self.given = False
         """Whether there was plaintext."""
-        self.told: Tls | None = None
+        self.reported: Tls | None = None
         """What was known of it when it was over."""
         self._ends: list[tuple[int, int, int]] = []
         """Side, position and packet of the ends of its streams, as ciphertext, that are still to be reached."""
@@ -200,27 +200,27 @@ class _Connection:
             self.rows[name][ends] = fresh[name][ends]
 
     def take(
-        self, piece: tuple[int, ...], conn: tuple[int, ...], told: Array, view: memoryview, out: _Plaintext
+        self, piece: tuple[int, ...], conn: tuple[int, ...], pair: Array, view: memoryview, out: _Plaintext
     ) -> _Why | None:
         """Give a piece to the decryptor, in the order of packets: why nothing can be read, where that has come out now.
 
         - ``piece``: its order, its side and the other columns of ``_PIECE``.
         - ``conn``: ``_CONN`` of the row of the connection.
-        - ``told``: the rows of its streams as framing has them. They get where plaintext begins and ends.
+        - ``pair``: the rows of its two streams as framing has them. They get where plaintext begins and ends.
         """
         order, side, pos, length, off, time, clock = piece
         opener, opened, over = conn
         reason = None
         when = clock, time
         if order > over:
-            reason = self.finish(told, over, out)
+            reason = self.finish(pair, over, out)
         if self._ends:
-            self.tell_ends(told, order, out)
+            self.set_ends(pair, order, out)
         if self.plain[side] < 0:
             self.plain[side] = pos
-            if told["next"][side] < 0:
+            if pair["next"][side] < 0:
                 # Where it begins is known: plaintext does not wait for that once more.
-                told["next"][side], told["synced"][side] = pos, 0
+                pair["next"][side], pair["synced"][side] = pos, 0
         if self.first[0] < 0 or (side == opener != self.first[0] and opened <= order):
             self.first = side, *when
         self.times[side] = _later(self.times[side], when)
@@ -242,26 +242,26 @@ class _Connection:
             self._write(side, length, None, out)
         return reason
 
-    def finish(self, told: Array, order: int, out: _Plaintext) -> _Why | None:
+    def finish(self, pair: Array, order: int, out: _Plaintext) -> _Why | None:
         """Nothing more will come, as was known with packet ``order``: as ``take``."""
-        self.tell_ends(told, order, out)
+        self.set_ends(pair, order, out)
         decryptor = self.decryptor
         if decryptor is None:
             return None
         had_failed = decryptor.has_failed
         self.order = max(self.order, order)
         self._give(decryptor.finish(), _NOTHING, out)
-        self.told = self.tls
+        self.reported = self.tls
         self.decryptor = None
         return self._fail(decryptor, out) if decryptor.has_failed and not had_failed else None
 
-    def note_ends(self, told: Array) -> None:
+    def note_ends(self, pair: Array) -> None:
         """Note the known ends of its streams that framing does not have yet."""
         rows = zip(*(self.rows[name].tolist() for name in ("end", "end_order")), strict=True)
         ends = [(side, *row) for side, row in enumerate(rows)]
-        self._ends = [one for one in ends if one[1] >= 0 and told["end"][one[0]] == one[1]]
+        self._ends = [one for one in ends if one[1] >= 0 and pair["end"][one[0]] == one[1]]
 
-    def tell_ends(self, told: Array, before: int, out: _Plaintext) -> None:
+    def set_ends(self, pair: Array, before: int, out: _Plaintext) -> None:
         """Where a stream was over before that packet, and read to its end: puts the end of the plaintext there.
 
         That it ends counts from the packet with which both were known. Until then the end that tracking noted stands,
@@ -275,14 +275,14 @@ class _Connection:
                 if self.decryptor is not None:
                     self._give(self.decryptor.end(side), _NOTHING, out)
                 # One without a byte ends where it begins.
-                told["end"][side] = self.plain[side] if self.plain[side] >= 0 else end
-                told["end_order"][side] = self.order
+                pair["end"][side] = self.plain[side] if self.plain[side] >= 0 else end
+                pair["end_order"][side] = self.order
 
     @property
     def tls(self) -> Tls | None:
         """What is known of it."""
         one = self.decryptor
-        return self.told if one is None else Tls(one.version, one.cipher, one.server_name, one.why)
+        return self.reported if one is None else Tls(one.version, one.cipher, one.server_name, one.why)
 
     def _give(self, found: list[Any], when: tuple[int, int], out: _Plaintext) -> None:
         for plain in found:
@@ -407,7 +407,7 @@ class Encrypted:
         out = _Plaintext(len(window.buf))
         if len(slots):
             self._read(window._replace(buf=buf, segments=sealed), n_sealed, slots, out)
-        return *out.behind(window.buf, rest), still_held
+        return *out.appended_to(window.buf, rest), still_held
 
     def _find(self, window: Window, n_held: int) -> Array:
         """Note the connections that begin with a hello among the segments after ``n_held``: their slots.
@@ -457,7 +457,7 @@ class Encrypted:
         """Read what there is of the connections in ``slots``; ``window`` has the segments of connections of TLS."""
         known = window.known
         of = [self._of[slot] for slot in slots.tolist()]
-        behind = window.first_order + len(window.clock)
+        next_order = window.first_order + len(window.clock)
         for one in of:
             one.follow(known.streams)
         table = joined([one.rows for one in of])
@@ -472,15 +472,15 @@ class Encrypted:
             moved(table[2 * k : 2 * k + 2], one.rows)
             known.streams["holed"][2 * one.slot : 2 * one.slot + 2] = one.rows["holed"]
             (self._holed.add if one.rows["holed"].any() else self._holed.discard)(one.slot)
-            told = known.streams[2 * one.slot : 2 * one.slot + 2]
-            one.note_ends(told)
+            pair = known.streams[2 * one.slot : 2 * one.slot + 2]
+            one.note_ends(pair)
             conn = tuple(int(connections[name][k]) for name in _CONN)
-            rows.append((one, conn, told))
+            rows.append((one, conn, pair))
             for side in (0, 1):
                 own = of_stream[2 * k + side]
                 columns = zip(*(own[name].tolist() for name in _PIECE), strict=True)
                 given += [(piece[0], k, (piece[0], side, *piece[1:])) for piece in columns]
-            if conn[-1] < behind:
+            if conn[-1] < next_order:
                 # After all pieces that came up to then.
                 given.append((conn[-1], len(of), (k,)))
         # What they may try they have together: the order in which they try must not depend on windows.
@@ -488,17 +488,17 @@ class Encrypted:
         view = memoryview(data)
         for at, k, piece in given:
             if k < len(of):
-                one, conn, told = rows[k]
-                why = one.take(piece, conn, told, view, out)
+                one, conn, pair = rows[k]
+                why = one.take(piece, conn, pair, view, out)
             else:
-                one, _, told = rows[piece[0]]
-                why = one.finish(told, at, out)
+                one, _, pair = rows[piece[0]]
+                why = one.finish(pair, at, out)
             if why is not None:
                 self._reasons[one.slot] = why
-        for one, conn, told in rows:
-            one.tell_ends(told, behind, out)
+        for one, conn, pair in rows:
+            one.set_ends(pair, next_order, out)
             if window.final:
-                why = one.finish(told, conn[-1], out)
+                why = one.finish(pair, conn[-1], out)
                 if why is not None:
                     self._reasons[one.slot] = why
             self._is_open[one.slot] = one.decryptor is not None
@@ -567,7 +567,7 @@ class Encrypted:
             "order": one.order,
             "given": one.given,
             "lost": one.lost,
-            "told": None if one.told is None else list(astuple(one.told)),
+            "told": None if one.reported is None else list(astuple(one.reported)),
             "segments": segments,
         }
 
@@ -593,7 +593,7 @@ class Encrypted:
             if saved is None:
                 one.decryptor = None
             if state["told"] is not None:
-                one.told = Tls(*state["told"])
+                one.reported = Tls(*state["told"])
             one.plain, one.given, one.lost = state["plain"], state["given"], state["lost"]
             one.begun = [base64.b64decode(some) for some in state["begun"]]
             one.first, one.order = tuple(state["first"]), state["order"]

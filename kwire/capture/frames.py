@@ -29,7 +29,7 @@ from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Status, taken
 from kwire.kernels.numbers import grown
 from kwire.kernels.programs import MAX_DEPTH, job_column, registers_of, value_column
 from kwire.kernels.shapes import memory_for
-from kwire.protocol.facts import facts
+from kwire.protocol.api_table import api_table
 from kwire.protocol.headers import Request, Response, decode_request, decode_response
 from kwire.tls.suites import suite
 from kwire.tls.verdicts import Verdict
@@ -80,7 +80,7 @@ def _left_over(data: bytes, response: int, api: int, version: int) -> int:
             return decode_response(data, api_key=api, api_version=version, trailing=True).trailing
         return decode_request(data, trailing=True).trailing
     except UnsupportedVersionError:
-        return NOT_SUPPORTED if is_too_new(facts(), api, response, version) else 0
+        return NOT_SUPPORTED if is_too_new(api_table(), api, response, version) else 0
     except LimitError:
         return 0
     except DecodeError:
@@ -210,7 +210,8 @@ class Frames:
         return self._run_programs(self.table, np.empty((_FIRST_ERRORS, 3), np.int64))
 
     def _run_programs(self, rows: Array, errors: Array) -> tuple[Array, Array, int]:
-        run, known, registers, left = self._engine(left_over), facts(), registers_of(1), np.empty(MAX_DEPTH, np.int64)
+        run, known = self._engine(left_over), api_table()
+        registers, left = registers_of(1), np.empty(MAX_DEPTH, np.int64)
         found, memory = np.zeros(len(rows), np.int64), memory_for(known.layout_starts)
         done = n_errors = n_odd = 0
         while True:

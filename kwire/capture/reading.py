@@ -26,7 +26,7 @@ from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 from kwire.kernels import engine
 from kwire.options import StreamedOptions, TrafficOptions, chosen
-from kwire.records.rooms import ROOMS
+from kwire.records.buffers import BUFFERS
 from kwire.tls import KeyLog
 
 __all__ = ["UNREADABLE", "WINDOW", "Reading", "Source", "is_damage", "said_of"]
@@ -160,7 +160,7 @@ class Reading:
                 final = tracker.stands_alone()
                 self.over = not final
                 self._until = None
-        ROOMS.forget()
+        BUFFERS.forget()
         self.over = self.over or tracker.error is not None
         if self._part is not None and self._part.left is not None:
             yield tracker.finish(self._part.going_on(tracker))

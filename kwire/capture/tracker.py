@@ -85,8 +85,8 @@ from kwire.kernels.names import LONGEST_NAME, NameTable
 from kwire.kernels.numbers import grown
 from kwire.kernels.packets import Count
 from kwire.kernels.programs import MAX_DEPTH, registers_of
-from kwire.protocol.facts import facts
-from kwire.records.rooms import ROOMS
+from kwire.protocol.api_table import api_table
+from kwire.records.buffers import BUFFERS
 from kwire.tls import KeyLog
 
 __all__ = ["PART_BITS", "STATE", "Connection", "Packets", "Tracker"]
@@ -264,7 +264,7 @@ class Tracker:
         before = len(self._held) + len(self._rest)
         if len(self._buffer) < before + size:
             # More may be left over by the next window.
-            self._buffer = ROOMS.take(before + size + (before + size) // 8)
+            self._buffer = BUFFERS.take(before + size + (before + size) // 8)
         return memoryview(self._buffer)[before : before + size]
 
     def feed(self, data: bytes | bytearray | memoryview, *, final: bool = False, broken: str | None = None) -> Frames:
@@ -293,7 +293,7 @@ class Tracker:
         start = len(self._held)
         size = start + len(self._rest) + len(fresh)
         if len(self._buffer) < size:
-            self._buffer = ROOMS.take(size)
+            self._buffer = BUFFERS.take(size)
         # The same memory for each window: nothing of it is kept, and new memory would cost as much as reading packets.
         buf = self._buffer[:size]
         behind = size - len(fresh)
@@ -331,7 +331,7 @@ class Tracker:
         at, place, in_order = np.empty((3, count), np.int64)
         ends = np.empty(packets + 2, np.int64)
         # Of many, a second table would take as much again: they are sorted where they are.
-        copied = ROOMS.take(rows.nbytes if count < MANY_FRAMES else 0).view(FRAME)
+        copied = BUFFERS.take(rows.nbytes if count < MANY_FRAMES else 0).view(FRAME)
         if choose(0)(ordering.by_order)(rows, read, first_order, number, ends, at, place, in_order, copied):
             # By time is the same as by order, nearly always.
             if len(copied) < count:
@@ -438,7 +438,7 @@ class Tracker:
             ration,
             final,
             engine,
-            ROOMS.take,
+            BUFFERS.take,
         )
         if self._encrypted is not None:
             self._encrypted.note_holes(self._known)
@@ -527,8 +527,8 @@ class Tracker:
         count = max(64, len(window.data) // 512, min(2 * self._most_frames, len(window.data) // LEAST_BYTES))
         if engine is PYTHON:
             count = min(count, FRAMES_BY_PYTHON)
-        rows = ROOMS.take(count * FRAME.itemsize).view(FRAME)
-        known, scratch = facts(), self._scratch
+        rows = BUFFERS.take(count * FRAME.itemsize).view(FRAME)
+        known, scratch = api_table(), self._scratch
         connections = self._known.connections
         if len(self._noted) < len(connections):
             self._noted = np.append(self._noted, np.zeros(len(connections) - len(self._noted), np.uint8))
@@ -747,7 +747,7 @@ class Tracker:
 
     def stands_alone(self) -> bool:
         """Whether the fed bytes end with a packet, and have nothing that later packets depend on."""
-        return not len(self._rest) and not self._container.told
+        return not len(self._rest) and not self._container.reported
 
     def take_over(self, common: Mapping[str, Any]) -> None:
         """Take over what earlier parts knew in addition to connections, as ``common`` gave it there.

@@ -66,7 +66,7 @@ class Reader:
 
     - ``code`` is 2 once one of them could not be read.
     - ``read``: whether any of them had something to make an answer of.
-    - ``told``: what was said of each that was begun.
+    - ``notes_of``: what was said of each that was begun.
     """
 
     def __init__(self, args: argparse.Namespace, files: Sequence[str] | None = None) -> None:
@@ -75,7 +75,7 @@ class Reader:
         self.code: int = 0
         self.encrypted: int = 0
         self.read: bool = False
-        self.told: dict[str, list[str]] = {}
+        self.notes_of: dict[str, list[str]] = {}
         if not self._files:
             args.parser.error("the following arguments are required: CAPTURE")
         if getattr(args, "format", None) == "parquet" and args.output is None:
@@ -101,7 +101,7 @@ class Reader:
                 raise
             except (KwireError, OSError) as error:
                 print_error(error, file)
-                self.told.setdefault(file, []).append(worded(error, file))
+                self.notes_of.setdefault(file, []).append(worded(error, file))
                 self.code = BAD_INPUT
 
     def _of_file(
@@ -112,7 +112,7 @@ class Reader:
         with needed(f"kwire {self._args.command}", "capture"):
             from kwire.tables import reading
         name = "standard input" if file == "-" else file
-        notes = self.told.setdefault(file, [])
+        notes = self.notes_of.setdefault(file, [])
         there = False
         encrypted = 0
         ways: Counter[str] = Counter()
@@ -215,7 +215,7 @@ def write(
                 for text in _as_json(about, rows_of(batch)):
                     file.write(text)
             else:
-                from kwire.report.pages import page
+                from kwire.report.html import page
 
                 file.write(page(title, summary, shown, rows_of(batch)))
         return

@@ -45,7 +45,7 @@ def _captures() -> None:
     from kwire.kernels.pairing import give_up, move_lookup
     from kwire.kernels.programs import MAX_DEPTH, registers_of
     from kwire.kernels.shapes import memory_for
-    from kwire.protocol.facts import facts
+    from kwire.protocol.api_table import api_table
     from kwire.tables.columns import Words, picked
 
     # A header, and two packets of raw IP, of a connection of unknown kind: the first fragment of one without a byte of
@@ -68,7 +68,7 @@ def _captures() -> None:
     MACHINE(move_lookup)(waiting, places, room[0], places.copy())
     MACHINE(give_up)(np.zeros(1, CONNECTION), 0, waiting, places, room[0], 0)
     # Whether bytes follow bodies.
-    registers, left, known = registers_of(1), np.empty(MAX_DEPTH, np.int64), facts()
+    registers, left, known = registers_of(1), np.empty(MAX_DEPTH, np.int64), api_table()
     MACHINE(left_over)(
         np.zeros(64, np.uint8),
         np.zeros(0, FRAME),

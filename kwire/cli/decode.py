@@ -298,13 +298,13 @@ def _direction(args: argparse.Namespace) -> str | None:
 
 def _chosen(table: Table, columns: Sequence[str] | None) -> tuple[Sequence[Column], pa.Schema]:
     """What is shown of a table, and the schema of its rows. Raises ``KwireError`` for columns that it has not."""
-    from kwire.tables.showing import whole
+    from kwire.tables.showing import full
 
     try:
         schema = table.chosen(columns)
     except ValueError as wrong:
         raise KwireError(str(wrong)) from None
-    return table.shown if columns is None else [whole(field) for field in schema], schema
+    return table.shown if columns is None else [full(field) for field in schema], schema
 
 
 def _decode_segments_at_once(
@@ -491,11 +491,11 @@ def decode(
 
 def _accounts(lines: Sequence[Line], *, each: bool) -> list[str]:
     """The lines about the account of a capture. ``each``: also of each connection and direction."""
-    from kwire.capture.account import whole
+    from kwire.capture.account import total
 
     count = len({line.connection for line in lines})
     connections = "1 Kafka connection" if count == 1 else f"{count:,} Kafka connections"
-    return [*(f"account: {line}" for line in lines if each), f"account of {connections}: {whole(lines)}"]
+    return [*(f"account: {line}" for line in lines if each), f"account of {connections}: {total(lines)}"]
 
 
 def _has_frames(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], keys: KeyLog | None) -> bool:

@@ -133,10 +133,10 @@ def _line(text: str) -> _Line | None:
         data += bytes.fromhex(group[1])
         at = group.end()
         width = max(width, len(group[1]) // 2)
-        behind = rest[at:].strip(" \t")
-        if not behind:
+        rest_of_line = rest[at:].strip(" \t")
+        if not rest_of_line:
             whole = data, width
-        elif _characters(data, behind):
+        elif _characters(data, rest_of_line):
             shown = data, width
     if shown is None and whole is None and rest:
         return None

@@ -171,7 +171,7 @@ def _text(folder: Folder) -> Iterator[str]:
 
 
 def _partition(one: Partition) -> Iterator[str]:
-    facts = [
+    parts = [
         f"{name} {value}"
         for name, value in (
             ("topic id", one.topic_id),
@@ -182,7 +182,7 @@ def _partition(one: Partition) -> Iterator[str]:
         )
         if value is not None
     ]
-    yield readable(f"{one.topic}-{one.partition}: {', '.join(facts) or 'no checkpoint names it'}", None)
+    yield readable(f"{one.topic}-{one.partition}: {', '.join(parts) or 'no checkpoint names it'}", None)
     if one.epochs:
         each = ", ".join(f"{epoch} from {start}" for epoch, start in one.epochs[-_MOST:])
         more = f" (the last {_MOST} of {len(one.epochs)})" if len(one.epochs) > _MOST else ""

@@ -3,7 +3,7 @@
 A process writes the rows of its file into Arrow streams in a temporary folder. They are read back in the order of the
 files. So rows, notes and errors come as they do without ``-j``. Rules kept here:
 
-- At most ``jobs`` files are decoded at a time and ``AHEAD`` more wait to be written.
+- At most ``jobs`` files are decoded at a time and ``PREFETCH`` more wait to be written.
 - An early stop (Ctrl-C, a pipe that is closed) ends the processes.
 - A process that dies is an error of the command, which names its file.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcome", "decoded"]
 
-AHEAD: Final = 2
+PREFETCH: Final = 2
 """Files that are decoded before their turn, besides those that are being decoded."""
 
 
@@ -75,7 +75,7 @@ def decoded(
     with tempfile.TemporaryDirectory(prefix="kwire-") as folder:
         try:
             while True:
-                while len(waiting) < jobs + AHEAD and (one := next(left, None)) is not None:
+                while len(waiting) < jobs + PREFETCH and (one := next(left, None)) is not None:
                     number, (file, task) = one
                     waiting.append((file, pool.submit(_done, file, task, work, schemas, f"{folder}/{number}")))
                 if not waiting:

@@ -208,20 +208,20 @@ class Live:
     """Seconds."""
     PIECE: Final = 1 << 20
     """Bytes."""
-    AHEAD: Final = 64 << 20
+    PREFETCH: Final = 64 << 20
     """Bytes that are read ahead."""
 
     def __init__(self, descriptor: int, *, follow: bool) -> None:
         # A descriptor of its own: a thread may read it after the owner of the other has closed that.
         self._descriptor = descriptor if follow else os.dup(descriptor)
         self._follow = follow
-        self._ahead: deque[bytes] = deque()
+        self._prefetched: deque[bytes] = deque()
         self._held = 0
         self._ended: bool | OSError = False
         self._changed = threading.Condition()
         self._piped = not follow
         if self._piped:
-            threading.Thread(target=self._read_ahead, name="kwire-read-ahead", daemon=True).start()
+            threading.Thread(target=self._prefetch, name="kwire-read-ahead", daemon=True).start()
 
     @contextlib.contextmanager
     def ended_by_signals(self) -> Iterator[None]:
@@ -271,29 +271,29 @@ class Live:
                 return None
             return os.read(self._descriptor, size)
         with self._changed:
-            if not self._changed.wait_for(lambda: self._ahead or self._ended, wait):
+            if not self._changed.wait_for(lambda: self._prefetched or self._ended, wait):
                 return None
-            if not self._ahead:
+            if not self._prefetched:
                 if isinstance(self._ended, OSError):
                     raise self._ended
                 return b""
-            part = self._ahead.popleft()
+            part = self._prefetched.popleft()
             if len(part) > size:
-                self._ahead.appendleft(part[size:])
+                self._prefetched.appendleft(part[size:])
                 part = part[:size]
             self._held -= len(part)
             self._changed.notify_all()
             return part
 
-    def _read_ahead(self) -> None:
+    def _prefetch(self) -> None:
         ended: bool | OSError = True
         try:
             while part := os.read(self._descriptor, self.PIECE):
                 with self._changed:
-                    self._ahead.append(part)
+                    self._prefetched.append(part)
                     self._held += len(part)
                     self._changed.notify_all()
-                    self._changed.wait_for(lambda: self._held < self.AHEAD)
+                    self._changed.wait_for(lambda: self._held < self.PREFETCH)
         except OSError as wrong:
             ended = wrong
         os.close(self._descriptor)

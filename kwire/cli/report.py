@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error("a page is nothing for a terminal: it needs -o OUT or a pipe")
     reader = answers.Reader(args)
     with needed("kwire report", "capture"):
-        from kwire.report import findings, whole
+        from kwire.report import findings, page
     from kwire.cli.output import open_text
 
     try:
@@ -76,9 +76,9 @@ def run(args: argparse.Namespace) -> int:
     over = _overview(args, reader, thresholds)
     if not reader.read:
         return reader.code
-    captures = [whole.Source(public(name), notes) for name, notes in reader.told.items()]
+    captures = [page.Source(public(name), notes) for name, notes in reader.notes_of.items()]
     with open_text(args.output) as file:
-        file.write(whole.written(over, captures, against, public(args.against or "")))
+        file.write(page.render(over, captures, against, public(args.against or "")))
     return reader.code or code
 
 
@@ -94,7 +94,7 @@ def _overview(args: argparse.Namespace, reader: answers.Reader, thresholds: Thre
 
 def _figures(args: argparse.Namespace, thresholds: Thresholds) -> tuple[Any, int]:
     """The figures of what ``--against`` names, and the exit code. None: nothing could be read of a capture."""
-    from kwire.report import changes, whole
+    from kwire.report import changes, page
 
     if args.against == "-" or stat.S_ISFIFO(os.stat(args.against).st_mode):  # noqa: PTH116
         args.parser.error("--against is read twice: it has to be a file")
@@ -106,4 +106,4 @@ def _figures(args: argparse.Namespace, thresholds: Thresholds) -> tuple[Any, int
             return changes.figures_of_page(text.decode("utf-8", "replace"), args.against), 0
     reader = answers.Reader(args, [args.against])
     over = _overview(args, reader, thresholds)
-    return whole.figures(over) if reader.read else None, reader.code
+    return page.figures(over) if reader.read else None, reader.code

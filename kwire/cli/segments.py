@@ -16,7 +16,7 @@ from kwire.capture.compressed import decompressed
 from kwire.capture.magics import compression, is_capture
 from kwire.errors import CaptureError, KwireError
 from kwire.log.decided import InFolder
-from kwire.log.files import named, plain, told
+from kwire.log.files import named, plain, with_topic
 from kwire.log.files import what_else as what_else_by_name
 from kwire.opening import is_regular, open_file
 
@@ -113,7 +113,7 @@ def decode(
             log.find(segment)
             continue
         if topic is not None:
-            segment = told(segment, topic, partition)
+            segment = with_topic(segment, topic, partition)
         notes: list[str] = []
         seen = 0
 

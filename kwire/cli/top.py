@@ -154,7 +154,7 @@ class _Shown:
         from rich.console import Group
         from rich.text import Text
 
-        from kwire.report.whole import bytes_text, count_text, ms_text, slow_text, time_text
+        from kwire.report.page import bytes_text, count_text, ms_text, slow_text, time_text
 
         with self.lock:
             seen = self._seen
@@ -187,7 +187,7 @@ class _Shown:
         from rich.table import Table
         from rich.text import Text
 
-        from kwire.report.whole import bytes_text, ms_text
+        from kwire.report.page import bytes_text, ms_text
 
         seconds = self._seen.span(now)
         rows = self._seen.rates(kind, now)

@@ -85,14 +85,14 @@ PLAIN: Final = Variant()
 class Frame(NamedTuple):
     """What comes before a message, for code that reads and writes both.
 
-    ``constants`` are fields of the header that are the same in all its frames. ``told`` is what a frame as an object
-    has beside ``header`` and ``body``. Up to ``most`` bytes nothing needs to be counted. The header has no tagged
+    ``constants`` are fields of the header that are the same in all its frames. ``attributes`` are those of a frame
+    beside ``header`` and ``body``. Up to ``most`` bytes nothing needs to be counted. The header has no tagged
     fields that are known.
     """
 
     header: model.StructLayout
     constants: dict[str, int]
-    told: dict[str, int]
+    attributes: dict[str, int]
     most: int
 
     def arguments(self) -> list[str]:
@@ -553,7 +553,7 @@ class _Decoder(Source):
         self.struct(layout, "o")
         self.flush()
         self.add(f"if {self.at()} != end: retry()", "f = new(C_frame)", "f.header = h", "f.body = o")
-        self.add(*(f"f.{name} = {value}" for name, value in frame.told.items()), "return f")
+        self.add(*(f"f.{name} = {value}" for name, value in frame.attributes.items()), "return f")
 
 
 def decoder_source(

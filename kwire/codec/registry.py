@@ -78,15 +78,15 @@ class Codec:
         """
         raise NotImplementedError
 
-    def keeping(self, made: Any, read: bytes, behind: bytes = b"") -> Any:
+    def keeping(self, made: Any, read: bytes, trailing: bytes = b"") -> Any:
         """``made``, which was decoded from all of ``read``; it keeps these bytes where it would be written otherwise.
 
-        ``behind`` are bytes that followed.
+        ``trailing`` are bytes that followed.
         """
         canonical = self.encode(made)
-        if canonical == read and not behind:
+        if canonical == read and not trailing:
             return made
-        return spelling.keep(made, spelling.Spelling(self.version, canonical, read, behind))
+        return spelling.keep(made, spelling.Spelling(self.version, canonical, read, trailing))
 
     def _encode_kept(self, value: object) -> bytes:
         """Encode what is not of the message's very class: a message that keeps its bytes, or what is no such one."""
@@ -299,8 +299,9 @@ class CompiledCodec(Codec):
 class FrameCodec(CompiledCodec):
     """Reads and writes a header and its message by one generated function, where nothing is odd.
 
-    ``read(data)`` gives an object of the class ``made``. It has ``header``, ``body`` and the names of ``told``, which
-    are set as they are. ``write(message, *rest)`` gives a frame of ``message``, which must be of its class.
+    ``read(data)`` gives an object of the class ``made``. It has ``header``, ``body`` and
+    ``attributes``, which are set as they are. ``write(message, *rest)`` gives a frame of ``message``, which must be of
+    its class.
     ``constants`` are the fields of the header that are the same in all these frames, ``rest`` are the others, in wire
     order.
 
@@ -318,13 +319,13 @@ class FrameCodec(CompiledCodec):
         made: type,
         *,
         constants: dict[str, int],
-        told: dict[str, int],
+        attributes: dict[str, int],
     ) -> None:
         super().__init__(message, version)
         self._made = made
         self._parts = {**_structs(message), **_structs(header.message)}
         most = min(costs.uncounted(one, DEFAULT_LIMITS) for one in (header.layout, self.layout))
-        self._frame = decoder.Frame(header.layout, constants, told, most)
+        self._frame = decoder.Frame(header.layout, constants, attributes, most)
 
     def _compile(self, name: str, generate: Callable[[dict[str, Any]], str], kind: str = "") -> Any:
         return super()._compile(name, generate, f"{kind}, whole frame")

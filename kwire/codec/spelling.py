@@ -23,18 +23,18 @@ __all__ = ["Spelling", "keep", "plain", "spelling_of"]
 class Spelling:
     """The bytes of a message that was ``read``.
 
-    With its ``version``, its ``canonical`` bytes, and the bytes ``behind`` it.
+    With its ``version``, its ``canonical`` bytes, and the bytes ``trailing`` it.
     """
 
     version: int
     canonical: bytes
     read: bytes
-    behind: bytes
+    trailing: bytes
 
     def written(self, version: int, canonical: bytes) -> bytes:
         """The bytes of the message, whose canonical ones are these now."""
         unchanged = version == self.version and canonical == self.canonical
-        return (self.read if unchanged else canonical) + self.behind
+        return (self.read if unchanged else canonical) + self.trailing
 
 
 def keep(message: WireMessage, spelling: Spelling) -> Any:

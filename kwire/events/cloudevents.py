@@ -283,11 +283,11 @@ def _headers(headers: list[tuple[str, bytes | None]], found: Reading) -> None:
         if not name.startswith(PREFIX):
             continue
         attribute = name[len(PREFIX) :]
-        told = seen.get(name)
+        known = seen.get(name)
         # Whether it was said that it is there twice.
-        seen[name] = told is not None
-        if told is not None:
-            if not told:
+        seen[name] = known is not None
+        if known is not None:
+            if not known:
                 found.problems.append((f"header {name}", TWICE))
             continue
         if attribute == "datacontenttype":

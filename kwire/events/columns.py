@@ -450,12 +450,12 @@ def _messages(
     with_headers = is_message & (pc.fill_null(pc.list_value_length(headers), 0).to_numpy() > 0)
     rows = pa.array(with_headers)
     pairs = _pairs(headers.filter(rows))
-    facts = (one.tolist() for one in (kinds[with_headers], named[with_headers], valued[with_headers]))
+    parts = (one.tolist() for one in (kinds[with_headers], named[with_headers], valued[with_headers]))
     found = [_NONE, *_bare()]
     # Of records without headers hardly anything tells one from another, and there may be one for seven bytes.
     which = np.where(is_message, 1 + 8 * kinds + 4 * named + 2 * keyed + valued, 0)
     which[with_headers] = np.arange(len(found), len(found) + int(with_headers.sum()))
-    for kind, has_name, has_value, key_, given in zip(*facts, key.filter(rows).to_pylist(), pairs, strict=True):
+    for kind, has_name, has_value, key_, given in zip(*parts, key.filter(rows).to_pylist(), pairs, strict=True):
         found.append(_read(kind, has_name, key_, given, has_value))
     violations = [violation for one in found for violation in one.violations]
     texts = pa.StructArray.from_arrays(

@@ -2,9 +2,9 @@
 
     sessions = Sessions()
     sessions.asks(connection, request, time)             # GetTelemetrySubscriptions, each in order of time
-    sessions.told(connection, request, response, time)
-    told = sessions.pushes(connection, request, time)    # PushTelemetry
-    told.violations, told.subscription
+    sessions.subscribed(connection, request, response, time)
+    pushed = sessions.pushes(connection, request, time)  # PushTelemetry
+    pushed.violations, pushed.subscription
 
 ``kwire.tables.subscribed`` does this for captures. ``RULES`` names the rules and says what each asks.
 
@@ -246,7 +246,7 @@ class _Link:
     """What is known of a connection: its instance, and when it last got its subscription."""
 
     instance: UUID | None = None
-    told: int | None = None
+    subscribed: int | None = None
     interval_ms: int = 0
     at_once: bool = False
 
@@ -301,12 +301,14 @@ class Sessions:
             found = [Violation("second_handshake", said)]
         else:
             found = []
-        if time is not None and link.told is not None and not link.at_once:
-            found += _early(time - link.told, link.interval_ms, 1 - LATITUDE, "asks", "it was told its subscription")
+        if time is not None and link.subscribed is not None and not link.at_once:
+            found += _early(
+                time - link.subscribed, link.interval_ms, 1 - LATITUDE, "asks", "it was told its subscription"
+            )
         link.at_once = False
         return found
 
-    def told(self, connection: Hashable, asked: UUID, response: Any, time: int | None) -> list[Violation]:
+    def subscribed(self, connection: Hashable, asked: UUID, response: Any, time: int | None) -> list[Violation]:
         """The answer to a request of the instance ``asked``. One with an error tells nothing else."""
         link = self._link(connection)
         if response.error_code:
@@ -314,7 +316,7 @@ class Sessions:
             return []
         # The KIP lets a broker leave the id out where the client knows it; Kafka's own repeats it.
         instance: UUID = response.client_instance_id if response.client_instance_id != ZERO_UUID else asked
-        link.told, link.interval_ms = time, response.push_interval_ms
+        link.subscribed, link.interval_ms = time, response.push_interval_ms
         if instance == ZERO_UUID:
             return []
         link.instance = instance
@@ -382,7 +384,7 @@ class Sessions:
         """All that is known, as JSON has it. Connections must be named by what JSON has."""
         return {
             "links": [
-                [key, None if one.instance is None else one.instance.hex, one.told, one.interval_ms, one.at_once]
+                [key, None if one.instance is None else one.instance.hex, one.subscribed, one.interval_ms, one.at_once]
                 for key, one in self._links.items()
             ],
             "instances": [
@@ -405,9 +407,11 @@ class Sessions:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what ``save`` gave. Raises one of ``stored.UNFIT`` for what that is not."""
-        for connection, held, told, interval, at_once in state["links"]:
+        for connection, held, subscribed, interval, at_once in state["links"]:
             of = None if held is None else stored.instance(held)
-            link = _Link(of, stored.optional(told, *_TIMES), stored.number(interval, *_INT32), stored.truth(at_once))
+            link = _Link(
+                of, stored.optional(subscribed, *_TIMES), stored.number(interval, *_INT32), stored.truth(at_once)
+            )
             self._links.put(connection, link)
         for instance, interval, *times, terminated in state["instances"]:
             subscribed, pushed = (stored.optional(one, *_TIMES) for one in times)

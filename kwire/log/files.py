@@ -31,7 +31,7 @@ from kwire.opening import is_regular, open_file
 from kwire.records.control import KRAFT_TYPES
 from kwire.records.reader import decode
 
-__all__ = ["Segment", "find", "has_segment_name", "is_segment", "named", "plain", "told", "what_else"]
+__all__ = ["Segment", "find", "has_segment_name", "is_segment", "named", "plain", "what_else", "with_topic"]
 
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 _LAST_OFFSET: Final = 2**63 - 1
@@ -53,8 +53,8 @@ _TOPIC_ID: Final = re.compile(r"^topic_id: *(\S{22}) *$", re.MULTILINE)
 class Segment:
     """A segment file. What its name, its directory and ``partition.metadata`` do not say is ``None``.
 
-    ``topic_id`` is in Kafka's text form. ``base_offset`` is the number in the name. ``is_told``: a user says which
-    topic it is. That is no proof, so secrets of ``__cluster_metadata`` are looked for anyway.
+    ``topic_id`` is in Kafka's text form. ``base_offset`` is the number in the name. ``has_given_topic``: a user
+    named its topic. That is no proof, so secrets of ``__cluster_metadata`` are looked for anyway.
     """
 
     path: Path
@@ -62,7 +62,7 @@ class Segment:
     partition: int | None = None
     topic_id: str | None = None
     base_offset: int | None = None
-    is_told: bool = False
+    has_given_topic: bool = False
 
     @property
     def index(self) -> Path:
@@ -125,7 +125,7 @@ def what_else(name: str) -> str | None:
     return None
 
 
-def told(segment: Segment, topic: str, partition: int | None = None) -> Segment:
+def with_topic(segment: Segment, topic: str, partition: int | None = None) -> Segment:
     """``segment`` as one of a topic (and partition) that its folder does not name.
 
     Raises ``CaptureError`` where its folder, or its first record, names another.
@@ -136,7 +136,7 @@ def told(segment: Segment, topic: str, partition: int | None = None) -> Segment:
         raise CaptureError(said if known is not None else f"{said}-{partition}", file=str(segment.path))
     if segment.topic == topic:
         return segment
-    return replace(segment, topic=topic, partition=partition, is_told=topic != METADATA_TOPIC)
+    return replace(segment, topic=topic, partition=partition, has_given_topic=topic != METADATA_TOPIC)
 
 
 def is_segment(head: bytes, name: str = "") -> bool:

@@ -40,12 +40,12 @@ from kwire.naming import public
 from kwire.opening import open_file
 from kwire.options import SegmentOptions, of_segments
 from kwire.records.arrow_types import POSITION, RECORD_FIELDS, SCHEMA, TIMESTAMP
+from kwire.records.batching import text_size
 from kwire.records.budget import Budget
 from kwire.records.columnar import decode_pieces
 from kwire.records.compression import CODECS
 from kwire.records.isolation import NEEDED
 from kwire.records.objects import TIMESTAMP_TYPES
-from kwire.records.portions import text_size
 from kwire.records.verdicts import Waiting, placed, problem_rows, shared_out, verdict, words_of
 from kwire.wire import CODEC, CONTROL, DELETE_HORIZON, FIRST_MS, LAST_MS, LOG_APPEND_TIME, TRANSACTIONAL, printable
 
@@ -145,12 +145,12 @@ def read(
     """
     how = of_segments(options)
     limits, secrets = how["limits"], how["secrets"]
-    facts, opened, segment = _opened(source, name, metadata)
+    constants, opened, segment = _opened(source, name, metadata)
     schema = _chosen(RECORDS, columns)
     inner = [*dict.fromkeys([*(one for one in schema.names if one in SCHEMA.names), "crc_ok"]), POSITION.name]
     hidden = [one for one in MAY_HIDE if one in inner]
-    of_topic = None if segment.is_told else facts["topic"]
-    redacts = not secrets and hidden and may_hold_secrets(of_topic, facts["topic_id"])
+    of_topic = None if segment.has_given_topic else constants["topic"]
+    redacts = not secrets and hidden and may_hold_secrets(of_topic, constants["topic_id"])
     if redacts and "is_control" not in inner:
         inner.append("is_control")
     budget = Budget(limits)
@@ -163,13 +163,13 @@ def read(
             starts = region.position + region.starts
             waiting = Waiting()
             for at, _, text in region.skipped:
-                waiting.tell((at,), text)
+                waiting.add((at,), text)
             pieces = decode_pieces(
                 region.data, region.starts, region.lengths, limits=limits, columns=inner, budget=budget
             )
             for found, after in pieces:
                 for run, at, text in found.problems:
-                    waiting.tell((int(starts[run]) + at,), text)
+                    waiting.add((int(starts[run]) + at,), text)
                 rows, of_set = found.batch, found.set_index
                 if verdicts is not None and (kept := verdicts.kept(rows)) is not None:
                     rows, of_set = rows.filter(pa.array(kept)), of_set[kept]
@@ -179,10 +179,10 @@ def read(
                 values["status"], values["error"] = verdict(rows.column("crc_ok"))
                 if redacts:
                     some = {one: values[one] for one in hidden}
-                    values |= redacted_columns(some, values["is_control"], of_topic, facts["topic_id"])
+                    values |= redacted_columns(some, values["is_control"], of_topic, constants["topic_id"])
                 problems = waiting.before(None if after is None else (int(starts[after[0]]) + after[1],))
-                told = [(at, text) for (at,), text in problems]
-                yield from _filled(values, rows.num_rows, told, facts, schema)
+                placed = [(at, text) for (at,), text in problems]
+                yield from _filled(values, rows.num_rows, placed, constants, schema)
     if on_note is not None and verdicts is not None:
         for note in verdicts.notes():
             on_note(note)
@@ -200,7 +200,7 @@ def batches(
     on_note: Callable[[str], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The batches of one segment, from their headers alone. Arguments as for ``read``. The schema is ``BATCHES``."""
-    facts, opened, _ = _opened(source, name, metadata)
+    constants, opened, _ = _opened(source, name, metadata)
     schema = _chosen(BATCHES, columns)
     with opened as stream:
         for region in regions(stream, progress=progress, on_note=on_note):
@@ -213,7 +213,7 @@ def batches(
             ]
             table = table.take(np.flatnonzero(~unknown))
             problems.sort(key=lambda one: one[0])
-            yield from _filled(header_columns(table, region.position), len(table), problems, facts, schema)
+            yield from _filled(header_columns(table, region.position), len(table), problems, constants, schema)
 
 
 def _opened(
@@ -234,8 +234,13 @@ def _opened(
     # A path would not keep a URI as it is: the name does.
     # It is any bytes. A column has those that are UTF-8.
     topic = None if segment.topic is None else printable(segment.topic)
-    facts = {"segment": printable(name), "topic": topic, "topic_id": segment.topic_id, "partition": segment.partition}
-    return facts, opened, segment
+    constants = {
+        "segment": printable(name),
+        "topic": topic,
+        "topic_id": segment.topic_id,
+        "partition": segment.partition,
+    }
+    return constants, opened, segment
 
 
 def _decided(
@@ -264,7 +269,11 @@ def _chosen(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 
 
 def _filled(
-    values: dict[str, pa.Array], rows: int, problems: list[tuple[int, str]], facts: dict[str, Any], schema: pa.Schema
+    values: dict[str, pa.Array],
+    rows: int,
+    problems: list[tuple[int, str]],
+    constants: dict[str, Any],
+    schema: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
     """``values`` and the columns that are the same for the file. Each problem is a row at its place.
 
@@ -273,14 +282,16 @@ def _filled(
     at = np.array([at for at, _ in problems], np.int64)
     texts = [text for _, text in problems]
     costs = np.full(rows + len(at), _OTHER_TEXT, np.int64)
-    costs += sum(text_size(value) for name, value in facts.items() if isinstance(value, str) and name in schema.names)
+    costs += sum(
+        text_size(value) for name, value in constants.items() if isinstance(value, str) and name in schema.names
+    )
     costs[rows:] += np.array([text_size(text) for text in texts], np.int64)
     places = np.concatenate([values["position"].to_numpy(), at])
     for part in shared_out(costs, rows, places):
         count = part.rows.stop - part.rows.start
         columns = [
-            pa.repeat(pa.scalar(facts[one.name], one.type), count)
-            if one.name in facts
+            pa.repeat(pa.scalar(constants[one.name], one.type), count)
+            if one.name in constants
             else values[one.name].slice(part.rows.start, count).cast(one.type)
             for one in schema
         ]
@@ -288,7 +299,7 @@ def _filled(
         if part.problems.stop > part.problems.start:
             wrong = at[part.problems]
             said = texts[part.problems]
-            own = {**facts, "position": wrong, "status": words_of(said), "error": said, "size": 0}
+            own = {**constants, "position": wrong, "status": words_of(said), "error": said, "size": 0}
             made = placed(made, problem_rows(schema, len(wrong), own), part.order)
         yield made
 

@@ -263,7 +263,7 @@ def _request_frame(message: Message, version: int) -> registry.FrameCodec | None
     if fields not in (_HEADER_FIELDS[:3], _HEADER_FIELDS) or header.layout.tagged:
         return None
     constants = {"request_api_key": message.api_key, "request_api_version": version}
-    return registry.FrameCodec(message, version, header, Request, constants=constants, told={"trailing": 0})
+    return registry.FrameCodec(message, version, header, Request, constants=constants, attributes={"trailing": 0})
 
 
 _HEADER_FIELDS: Final = ["request_api_key", "request_api_version", "correlation_id", "client_id"]
@@ -276,7 +276,7 @@ def _response_frame(message: Message, version: int) -> registry.FrameCodec | Non
     if [one.name for one in header.layout.fields] != ["correlation_id"] or header.layout.tagged:
         return None
     return registry.FrameCodec(
-        message, version, header, Response, constants={}, told={"api_version": version, "trailing": 0}
+        message, version, header, Response, constants={}, attributes={"api_version": version, "trailing": 0}
     )
 
 
@@ -494,7 +494,7 @@ def _encode_whole_request(request: Request[Any], implementation: Implementation)
 
 def _check_trailing(whole: Request[Any] | Response[Any]) -> None:
     kept = spelling_of(whole.body)
-    size = 0 if kept is None else len(kept.behind)
+    size = 0 if kept is None else len(kept.trailing)
     if size != whole.trailing:
         raise EncodeError(
             f"{whole.trailing} bytes stand behind the body, and {size} were kept: decode with preserve=True"

@@ -50,9 +50,9 @@ from kwire.kernels.records import (
 from kwire.kernels.segments import read_set_headers
 from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits
 from kwire.records.arrow_types import POSITION, SCHEMA
+from kwire.records.batching import batch_ranges
 from kwire.records.budget import Budget
 from kwire.records.columns import FIELDS, NAMES, Piece, RecordColumns, RecordReader, place_of
-from kwire.records.portions import portions
 from kwire.records.window import Bytes, Ints, Table, Window, counts_of, sizes, writable
 from kwire.wire import CODEC
 
@@ -169,13 +169,13 @@ def decode_pieces(
     """
     window, names = _opened(buffer, starts, lengths, limits, columns, budget)
     table = window.table
-    runs = list(portions(sizes(table), counts_of(table))) or [(0, 0)]
+    runs = list(batch_ranges(sizes(table), counts_of(table))) or [(0, 0)]
     for first, last in runs:
         made = RecordReader(window, names, table[first:last])
         after = place_of(window, table[last]) if last < len(table) else None
         made.read()
         if last == len(table):
-            window.told()
+            window.report_omitted()
             window.close()
         yield from made.pieces(after)
 
@@ -193,13 +193,13 @@ def decode_groups(
     A set that is too large for one batch has no rows, and a problem at its byte 0.
     """
     window, names = _opened(buffer, starts, lengths, limits, columns)
-    window.told()
+    window.report_omitted()
     table, sets = window.table, len(window.starts)
     of_set = table["record_set"]
     totals = [np.bincount(of_set, each, minlength=sets).astype(np.int64) for each in (sizes(table), counts_of(table))]
     found = sorted(window.problems, key=lambda one: one[:2])
     places = [one[0] for one in found]
-    for first, last in list(portions(*totals)) or [(0, 0)]:
+    for first, last in list(batch_ranges(*totals)) or [(0, 0)]:
         low, high = np.searchsorted(of_set, (first, last)).tolist()
         window.problems = found[bisect_left(places, first) : bisect_left(places, last)]
         try:
@@ -236,7 +236,7 @@ def decode_batches(
     buffer raises.
     """
     window, _ = _opened(buffer, starts, lengths, limits, (), budget, headers_only=True, unpack=unpack)
-    window.told()
+    window.report_omitted()
     headers, of_set = _headers_of(window)
     known, magic = headers["crc_ok"] >= 0, headers["magic"]
     compressed = known & (headers["attributes"] & CODEC != 0)

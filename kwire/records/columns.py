@@ -36,12 +36,12 @@ from kwire.kernels.records import (
     read_records,
 )
 from kwire.records.arrow_types import HEADERS, POSITION, SCHEMA, TIMESTAMP, dtype_of
+from kwire.records.batching import MOST_BYTES, MOST_ROWS, batch_ranges, text_size
+from kwire.records.buffers import BUFFERS
 from kwire.records.compression import CODECS
 from kwire.records.constants import CONSTANTS
 from kwire.records.control import control_type_name
 from kwire.records.objects import TIMESTAMP_TYPES
-from kwire.records.portions import MOST_BYTES, MOST_ROWS, portions, text_size
-from kwire.records.rooms import ROOMS
 from kwire.records.window import SCRATCH, Bytes, Ints, Table, Window, counts_of, sizes, uniform_columns
 from kwire.wire import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 
@@ -125,7 +125,7 @@ class RecordReader:
                 f"{self.most} records are beyond the limit of one Arrow batch: decode fewer sets at a time"
             )
         self.read()
-        self.window.told()
+        self.window.report_omitted()
         return self._between(0, self.used["row"], self.table)
 
     def pieces(self, after: tuple[int, int] | None) -> Iterator[Piece]:
@@ -167,7 +167,7 @@ class RecordReader:
             for at in (self.headers.key_at, self.headers.value_at):
                 costs += np.diff(at[of_row])
             costs += 8 * np.diff(of_row)
-        return portions(costs)
+        return batch_ranges(costs)
 
     def _between(self, first: int, rows: int, table: Table) -> RecordColumns:
         """The batch of ``rows`` records from ``first`` on.
@@ -220,7 +220,7 @@ class RecordReader:
         self.values: Texts = Texts(
             valid=value_valid,
             at=_offsets(rows if self.wanted.value else 0),
-            data=ROOMS.take(size if self.wanted.value else SLACK),
+            data=BUFFERS.take(size if self.wanted.value else SLACK),
         )
         self.headers: HeaderColumns = HeaderColumns(
             at=_offsets(rows if self.wanted.headers else 0),

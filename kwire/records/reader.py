@@ -84,7 +84,7 @@ class _Reader:
         self.verify_crc = verify_crc
         self.limits = limits
         self.problems = problems
-        self.told = 0
+        self.reported = 0
         self.most = limits.objects // _RECORD
         self.budget = Budget(limits)
 
@@ -92,12 +92,12 @@ class _Reader:
         error = kind(text, layout="record set", offset=offset)
         if self.problems is None:
             raise error
-        self.told += 1
-        if self.told <= self.limits.problems:
+        self.reported += 1
+        if self.reported <= self.limits.problems:
             self.problems.append(error)
         else:
             # It replaces the one before. The last one says how many were not reported.
-            more = self.told - self.limits.problems
+            more = self.reported - self.limits.problems
             text = f"{more} more problems, up to here: {self.limits.said('problems')}"
             last = LimitError(text, layout="record set", offset=offset)
             self.problems[-1:] = [last] if more > 1 else [*self.problems[-1:], last]
@@ -192,7 +192,7 @@ class _Reader:
 
     def records(self, batch: Batch, body: bytes, pos: int, end: int, count: int, outside: int | None) -> None:
         fixed = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else None
-        told = False
+        reported = False
         index = 0
         most = min(count, (end - pos) // _LEAST_RECORD)
         if most > self.most:
@@ -206,7 +206,7 @@ class _Reader:
                 if not 0 <= size <= end - pos:
                     raise _BadRecordError
             except _BadRecordError:
-                if not told:
+                if not reported:
                     self.problem(
                         f"record {index}: a length that is not inside of the batch",
                         start if outside is None else outside,
@@ -218,14 +218,14 @@ class _Reader:
                 try:
                     record = _record(body, pos, after, batch, fixed)
                 except _BadRecordError as wrong:
-                    if not told:
+                    if not reported:
                         self.problem(f"record {index}: {wrong}", start if outside is None else outside)
-                    told = True
+                    reported = True
             if record is not None:
                 append(record)
             pos = after
             index += 1
-        if told:
+        if reported:
             return
         where = pos if outside is None else outside
         if index < count:

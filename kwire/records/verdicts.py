@@ -28,9 +28,9 @@ except ImportError as _missing:  # pragma: no cover - depends on the installatio
     raise MissingExtraError("records as columns", "capture") from _missing
 
 from kwire.limits import BEYOND
+from kwire.records.batching import MOST_BYTES, batch_ranges
 from kwire.records.constants import CONSTANTS
 from kwire.records.crc import WRONG_CHECKSUM
-from kwire.records.portions import MOST_BYTES, portions
 
 __all__ = [
     "CORRUPT",
@@ -38,7 +38,7 @@ __all__ = [
     "MALFORMED",
     "OK",
     "TOO_LARGE",
-    "Portion",
+    "MixedBatch",
     "Waiting",
     "among",
     "placed",
@@ -110,7 +110,7 @@ def placed(rows: Rows, problems: Rows, order: Ints) -> Rows:
     return both.take(pa.array(order))
 
 
-class Portion(NamedTuple):
+class MixedBatch(NamedTuple):
     """Rows and problems for one batch.
 
     ``rows`` and ``problems`` select from all of them. ``order`` is for ``placed``, which does not need it where there
@@ -122,27 +122,27 @@ class Portion(NamedTuple):
     order: Ints
 
 
-def shared_out(costs: Ints, rows: int, *places: Any, most: int = MOST_BYTES) -> Iterator[Portion]:
+def shared_out(costs: Ints, rows: int, *places: Any, most: int = MOST_BYTES) -> Iterator[MixedBatch]:
     """``rows``, and the problems after them, divided into batches of a size that Arrow can hold.
 
     ``costs``: about the bytes of text that each row and then each problem will have. ``most``: the bytes of a batch.
     ``places`` as for ``among``; rows and problems are both in their order.
     """
     if len(costs) == rows:
-        for first, last in portions(costs, most=most):
-            yield Portion(slice(first, last), slice(0, 0), np.zeros(0, np.int64))
+        for first, last in batch_ranges(costs, most=most):
+            yield MixedBatch(slice(first, last), slice(0, 0), np.zeros(0, np.int64))
         return
     order = np.lexsort(places[::-1])
-    told = 0
-    for first, last in portions(costs[order], most=most):
+    n_problems = 0
+    for first, last in batch_ranges(costs[order], most=most):
         part = order[first:last]
         of_problem = part >= rows
         count = int(np.count_nonzero(of_problem))
-        begin = first - told
+        begin = first - n_problems
         end = begin + len(part) - count
-        within = np.where(of_problem, part - rows - told + (end - begin), part - begin)
-        yield Portion(slice(begin, end), slice(told, told + count), within)
-        told += count
+        within = np.where(of_problem, part - rows - n_problems + (end - begin), part - begin)
+        yield MixedBatch(slice(begin, end), slice(n_problems, n_problems + count), within)
+        n_problems += count
 
 
 class Waiting:
@@ -154,12 +154,12 @@ class Waiting:
 
     def __init__(self) -> None:
         self._heap: list[tuple[tuple[int, ...], int, Any]] = []
-        self._told = 0
+        self._added = 0
 
-    def tell(self, place: tuple[int, ...], problem: Any) -> None:
+    def add(self, place: tuple[int, ...], problem: Any) -> None:
         """One more problem."""
-        heapq.heappush(self._heap, (place, self._told, problem))
-        self._told += 1
+        heapq.heappush(self._heap, (place, self._added, problem))
+        self._added += 1
 
     def before(self, place: tuple[int, ...] | None) -> list[tuple[tuple[int, ...], Any]]:
         """Those before a place, with their own; None: all that are left."""

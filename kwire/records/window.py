@@ -173,8 +173,8 @@ class Window:
         self.stored: Ints = np.zeros(0, np.int64)
         """The bytes that each of those has."""
         self._budget = budget
-        self._told = 0
-        self._untold = 0
+        self._reported = 0
+        self._omitted = 0
         self._last = (0, 0)
 
     def find(self, *, check: bool = True, unpack: bool = True) -> None:
@@ -243,29 +243,29 @@ class Window:
         return table[: state.entries]
 
     def _tell(self, problems: Any) -> None:
-        room = max(self.limits.problems - self._told, 0)
-        for record_set, position, code, a, b in problems[:room].tolist():
+        left = max(self.limits.problems - self._reported, 0)
+        for record_set, position, code, a, b in problems[:left].tolist():
             self._say(record_set, position, _SENTENCES[code].format(a=a, b=b))
-        if len(problems) > room:
-            self._leave_out(len(problems) - room, int(problems["record_set"][-1]), int(problems["position"][-1]))
+        if len(problems) > left:
+            self._leave_out(len(problems) - left, int(problems["record_set"][-1]), int(problems["position"][-1]))
 
     def _say(self, record_set: int, position: int, text: str) -> None:
-        if self._told >= self.limits.problems:
+        if self._reported >= self.limits.problems:
             self._leave_out(1, record_set, position)
             return
-        self._told += 1
+        self._reported += 1
         self.problems.append((record_set, position - int(self.starts[record_set]), text))
 
     def _leave_out(self, count: int, record_set: int, position: int) -> None:
-        self._untold += count
+        self._omitted += count
         self._last = max(self._last, (record_set, position - int(self.starts[record_set])))
 
-    def told(self) -> None:
+    def report_omitted(self) -> None:
         """Say how many problems there were beyond the limit, since this was asked before."""
-        if self._untold:
-            text = f"{self._untold} more problems, up to here: {self.limits.said('problems')}"
+        if self._omitted:
+            text = f"{self._omitted} more problems, up to here: {self.limits.said('problems')}"
             self.problems.append((*self._last, text))
-            self._untold, self._last = 0, (0, 0)
+            self._omitted, self._last = 0, (0, 0)
 
     def _drop(self, table: Table, row: int, text: str) -> None:
         """Reports a row of the batch table, and makes it one without records."""

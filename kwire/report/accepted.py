@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from kwire.report.tallies import Array, Behind, Rows
+from kwire.report.tallies import Array, Rows, WithEarlier
 
 __all__ = ["NEEDED", "Accepted"]
 
@@ -46,7 +46,7 @@ class Accepted:
         old = 0
         if self.waiting is not None:
             old = self.waiting.num_rows
-            rows = Behind(Rows(self.waiting), rows, self._columns)
+            rows = WithEarlier(Rows(self.waiting), rows, self._columns)
             at = np.append(np.arange(old), at + old)
             asked = rows.mask("direction", "request")
             self.waiting = None

@@ -389,12 +389,12 @@ class Overview:
 
     def lags(self) -> Iterator[tuple[str, int, int]]:
         """The groups that committed something: their lag as far as it is known, and of how many partitions that is."""
-        behind: dict[str, list[int]] = {}
+        lags: dict[str, list[int]] = {}
         for group, _, _, lag in self.finder.lags():
-            mine = behind.setdefault(group, [0, 0])
+            mine = lags.setdefault(group, [0, 0])
             mine[0] += lag
             mine[1] += 1
-        for group, (lag, partitions) in behind.items():
+        for group, (lag, partitions) in lags.items():
             yield group, lag, partitions
 
     def slowest(self) -> tuple[int, int, Slow] | None:

@@ -26,12 +26,12 @@ from kwire.report.sums import LATEST, UNDATED, tuples
 __all__ = [
     "MOST_EVIDENCE",
     "Array",
-    "Behind",
     "Rows",
     "Tallies",
     "Tally",
     "Totals",
     "Where",
+    "WithEarlier",
     "among",
     "firsts",
     "numbers",
@@ -232,7 +232,7 @@ class Rows:
         return Rows(flat.append_column("error", pc.list_flatten(lists)).append_column("row", pa.array(row)))
 
 
-class Behind(Rows):
+class WithEarlier(Rows):
     """Rows of a batch after a few earlier ones. What is known of the batch is not looked for again."""
 
     def __init__(self, few: Rows, rows: Rows, columns: Sequence[str]) -> None:
@@ -626,8 +626,8 @@ class Tallies:
                 if one != _LONG_AGO:
                     steps[one] = steps.get(one, 0) + many
             yield key, Tally(
-                int(totals.count[number]), float(totals.amount[number]), _told(int(totals.first[number])),
-                _told(int(totals.last[number])), where, steps,
+                int(totals.count[number]), float(totals.amount[number]), _time(int(totals.first[number])),
+                _time(int(totals.last[number])), where, steps,
             )  # fmt: skip
 
 
@@ -647,7 +647,7 @@ def _first_of(times: Array) -> Array:
     return np.where(times == UNDATED, LATEST, times)
 
 
-def _told(time: int) -> int | None:
+def _time(time: int) -> int | None:
     return None if time in (LATEST, UNDATED) else time
 
 

@@ -43,7 +43,7 @@ from kwire.spark.arrow import mapped, packed, unpacked
 from kwire.spark.options import PATHS, Options, check_across, spark_schema, texts
 from kwire.spark.partitioned import INFER
 from kwire.spark.reader import BAD_FILE, FileReader
-from kwire.spark.sensors import Sensor, parts_of, wholes
+from kwire.spark.sensors import Sensor, by_sensor, parts_of
 from kwire.spark.workers import context_of, of_file
 from kwire.tables.definition import CaptureTable
 
@@ -147,7 +147,7 @@ def read(
         return spark.createDataFrame([], schema)
     total, first = sum(file.size or 0 for file in files), _at_once(spark, _first_parallelism)
     most = checked.values["maxSplitBytes"] or _split_bytes(total, first)
-    some = wholes(files, sensor, most)
+    some = by_sensor(files, sensor, most)
     if part_bytes is None:
         part_bytes = max(LEAST_PART, min(most, total // (PARTS_AT_ONCE * first)))
     parts = parts_of(some, part_bytes)

@@ -39,7 +39,7 @@ from kwire.errors import CaptureError, KwireError, MissingExtraError
 from kwire.naming import public
 from kwire.spark.arrow import packed
 from kwire.spark.files import filesystem_of, opened, put
-from kwire.spark.sensors import Whole, begin_of
+from kwire.spark.sensors import SensorFiles, begin_of
 from kwire.spark.stores import NONE, Stores
 from kwire.spark.workers import LackError
 from kwire.tables.subscribed import Judge
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from kwire.capture.tracker import Tracker
     from kwire.spark.files import File
 
-__all__ = ["Carried", "batch_of"]
+__all__ = ["StateFolder", "batch_of"]
 
 KEPT: Final = 10
 """States of a sensor that are kept: as many batches can be read again."""
@@ -89,7 +89,7 @@ class _State:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class StateFolder:
     """The folder with the states. ``idle``: nanoseconds after which a connection is given up."""
 
     location: str = field(repr=False)
@@ -272,13 +272,15 @@ class _Last(Part):
         yield from state.column("connection").combine_chunks().field("number").to_pylist()
 
 
-def batch_of(whole: Whole, sensor: str, batch: int, carried: Carried, decode: Decode) -> Iterator[pa.RecordBatch]:
+def batch_of(
+    captures: SensorFiles, sensor: str, batch: int, states: StateFolder, decode: Decode
+) -> Iterator[pa.RecordBatch]:
     """The rows of the captures of a sensor in a batch. They continue the batch before it. Writes the state after it.
 
     ``decode(file, part, ended)`` gives those of one file and calls ``ended`` with the tracker that has read it."""
-    state = carried.load(sensor, batch)
+    state = states.load(sensor, batch)
     began = state.begun
-    begins = [begin_of(file)[0] for file in whole.files]
+    begins = [begin_of(file)[0] for file in captures.files]
     # A file that is no capture, or cannot be read, has no first time. It says what is wrong. No capture continues in
     # it.
     alone = [begin < began for begin in begins]
@@ -289,7 +291,7 @@ def batch_of(whole: Whole, sensor: str, batch: int, carried: Carried, decode: De
         if not kept:
             state.connections, state.common = still_open(tracker), tracker.common()
 
-    for k, (file, begin) in enumerate(zip(whole.files, begins, strict=True)):
+    for k, (file, begin) in enumerate(zip(captures.files, begins, strict=True)):
         place, state.place = state.place, state.place + 1
         if alone[k]:
             yield from decode(file, Part(place=place, topics=state.topics), None)
@@ -302,10 +304,10 @@ def batch_of(whole: Whole, sensor: str, batch: int, carried: Carried, decode: De
             "memory": state.memory,
         }
         if k == last:
-            yield from decode(file, _Last(**known, idle=carried.idle, kept=kept), ended)
+            yield from decode(file, _Last(**known, idle=states.idle, kept=kept), ended)
         else:
             yield from decode(file, Part(**known, left=None), ended)
         state.begun = max(state.begun, begin)
     if kept:
         state.connections, state.common = kept[0]
-    carried.save(sensor, batch, state)
+    states.save(sensor, batch, state)

@@ -48,7 +48,7 @@ def preload(worker: str) -> None:
 
     from kwire import tables
     from kwire.kernels import cache
-    from kwire.protocol.facts import facts
+    from kwire.protocol.api_table import api_table
 
     for name in (
         worker,
@@ -63,7 +63,7 @@ def preload(worker: str) -> None:
     for kind in kinds:
         for name in tables.names(kind):
             tables.table(name, kind)
-    facts()
+    api_table()
     if cache.filled():
         from kwire.kernels import compiling
 

@@ -39,7 +39,7 @@ from kwire.capture.magics import is_capture
 from kwire.errors import CaptureError
 from kwire.naming import OPTIONS, public, secrets_of
 from kwire.opening import below, is_regular, open_file, place
-from kwire.spark.prefetch import Ahead, StoreError
+from kwire.spark.prefetch import Prefetched, StoreError
 from kwire.spark.stores import NONE, Stores
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class File:
         """A stream of the bytes that are stored, from ``begin`` on. Raises ``OSError``, which says nothing of them."""
         if not isinstance(self.filesystem, fs.LocalFileSystem):
             try:
-                return Ahead(self.filesystem.open_input_file(self.path), begin)
+                return Prefetched(self.filesystem.open_input_file(self.path), begin)
             except (OSError, pa.ArrowException) as error:
                 raise StoreError(str(error)) from error
         # Python's own: captures are read from it to where they are worked on, without a copy.

@@ -439,10 +439,10 @@ def _headers(payload: pa.Array, sized: pa.Array) -> pa.Array:
     usual &= ~named | (last - first >= _FIXED + 2)
     named &= usual
     length = _numbers(buffer, at + _FIXED, 2, named)
-    behind = at + np.where(named, _FIXED + 2 + np.maximum(length, 0), _FIXED)
-    usual &= (length >= -1) & (behind + (form == 2) <= last)
+    after = at + np.where(named, _FIXED + 2 + np.maximum(length, 0), _FIXED)
+    usual &= (length >= -1) & (after + (form == 2) <= last)
     # A tagged section that is not empty.
-    usual &= ~((form == 2) & usual) | (_numbers(buffer, behind, 1, usual & (form == 2)) == 0)
+    usual &= ~((form == 2) & usual) | (_numbers(buffer, after, 1, usual & (form == 2)) == 0)
     named &= usual & (length >= 0)
     texts = _texts(buffer, np.where(named, at + _FIXED + 2, 0), np.where(named, length, 0))
     if texts is None:

@@ -1,4 +1,4 @@
-"""Files of object stores, fetched ahead of their reader: ``Ahead``.
+"""Files of object stores, fetched ahead of their reader: ``Prefetched``.
 
 Each read of such a file is a request of its own, and takes some 50 ms before the first byte comes. So the next pieces
 are fetched while one piece is processed.
@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-__all__ = ["ATTEMPTS", "AT_ONCE", "FIRST", "PIECE", "Ahead", "StoreError"]
+__all__ = ["ATTEMPTS", "AT_ONCE", "FIRST", "PIECE", "Prefetched", "StoreError"]
 
 FIRST: Final = 64 << 10
 """Bytes of the first request."""
@@ -38,7 +38,7 @@ class StoreError(OSError):
     """A store has not given what it was asked for."""
 
 
-class Ahead(io.RawIOBase):
+class Prefetched(io.RawIOBase):
     """The bytes of ``file``, one with ``read_at`` and ``size`` as Arrow has them, from ``begin`` on. Closes it."""
 
     def __init__(self, file: Any, begin: int = 0) -> None:

@@ -31,7 +31,7 @@ from kwire.options import OF_SEGMENTS
 from kwire.spark import partitioned
 from kwire.spark.files import FolderOf, in_groups
 from kwire.spark.pushed import narrowed
-from kwire.spark.sensors import one_by_one, wholes
+from kwire.spark.sensors import by_sensor, one_by_one
 from kwire.spark.workers import LackError, begin_task, of_file, plainly
 from kwire.tables.definition import LogTable, Table
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kwire.capture.tracker import Tracker
     from kwire.spark.files import File, Pairs
     from kwire.spark.options import Options
-    from kwire.spark.sensors import Whole
+    from kwire.spark.sensors import SensorFiles
 
 __all__ = ["BAD_FILE", "FilePartition", "FileReader", "PushingReader", "SensorPartition"]
 
@@ -77,7 +77,7 @@ class FilePartition(InputPartition):
 class SensorPartition(InputPartition):
     """The captures of one sensor."""
 
-    whole: Whole
+    captures: SensorFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class FileReader(DataSourceReader):
         if not self.options.values["across"]:
             return [*self.grouped(filter(self.may_have, files))]
         # Connections go on from files that nobody asks for.
-        return [SensorPartition(whole) for whole in wholes(files, self.options.values["sensor"])]
+        return [SensorPartition(captures) for captures in by_sensor(files, self.options.values["sensor"])]
 
     def check_folders(self, files: Iterable[File]) -> None:
         """Raises ``KwireError`` for a folder whose value is none of its column."""
@@ -181,7 +181,7 @@ class FileReader(DataSourceReader):
             for file in partition.files:
                 yield from self.rows_of(file)
         elif isinstance(partition, SensorPartition):
-            yield from one_by_one(partition.whole, self.rows_of)
+            yield from one_by_one(partition.captures, self.rows_of)
 
     def rows_of(
         self, file: File, part: Part | None = None, ended: Callable[[Tracker], None] | None = None

@@ -27,7 +27,7 @@ from kwire.spark.workers import of_file
 if TYPE_CHECKING:
     from kwire.spark.files import Broken, File
 
-__all__ = ["Sensor", "Whole", "begin_of", "one_by_one", "parts_of", "sensor_of", "wholes"]
+__all__ = ["Sensor", "SensorFiles", "begin_of", "by_sensor", "one_by_one", "parts_of", "sensor_of"]
 
 Sensor = int | str | Callable[[str], str] | None
 """Which sensor a file is of. One of these:
@@ -44,7 +44,7 @@ OPENED_AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class SensorFiles:
     """The captures of one sensor, in order of time."""
 
     files: tuple[File, ...]
@@ -52,7 +52,7 @@ class Whole:
     """Their places in the data set."""
 
 
-def wholes(files: Sequence[File], sensor: Sensor, most: int | None = None) -> list[Whole]:
+def by_sensor(files: Sequence[File], sensor: Sensor, most: int | None = None) -> list[SensorFiles]:
     """The captures of each sensor, in order of the time of their first packets. Files without a first packet come
     first.
 
@@ -72,9 +72,9 @@ def wholes(files: Sequence[File], sensor: Sensor, most: int | None = None) -> li
     place = 0
     for _, some in sorted(of.items()):
         some.sort(key=lambda one: one[:2])
-        whole = tuple(one for *_, parts in some for one in parts)
-        found.append(Whole(whole, tuple(range(place, place + len(whole)))))
-        place += len(whole)
+        captures = tuple(one for *_, parts in some for one in parts)
+        found.append(SensorFiles(captures, tuple(range(place, place + len(captures)))))
+        place += len(captures)
     return found
 
 
@@ -118,11 +118,11 @@ def _such(names: Sequence[str]) -> str:
     return f"the option 'sensor' finds dates ({shown}), so connections are cut where a folder ends"
 
 
-def parts_of(some: Sequence[Whole], most: int) -> list[tuple[tuple[File, ...], int]]:
+def parts_of(some: Sequence[SensorFiles], most: int) -> list[tuple[tuple[File, ...], int]]:
     """The files of all sensors in parts of about ``most`` bytes, in order. Each with the number of its sensor."""
     from kwire.spark.files import in_groups
 
-    return [(group, sensor) for sensor, whole in enumerate(some) for group in in_groups(whole.files, most)]
+    return [(group, sensor) for sensor, captures in enumerate(some) for group in in_groups(captures.files, most)]
 
 
 def begin_of(file: File) -> tuple[int, Broken | None]:
@@ -171,11 +171,11 @@ def sensor_of(name: str, sensor: Sensor, option: str = "sensor") -> str:
 Decode = Callable[[Any, Any, Callable[[Any], None]], Iterator[pa.RecordBatch]]
 
 
-def one_by_one(whole: Whole, decode: Decode) -> Iterator[pa.RecordBatch]:
+def one_by_one(captures: SensorFiles, decode: Decode) -> Iterator[pa.RecordBatch]:
     """The rows of the captures of one sensor, read in order. Each continues where the one before it ended.
 
     ``decode(file, part, ended)`` gives those of one file and calls ``ended`` with the tracker that has read it."""
     from kwire.capture.across import in_order
 
-    for file, (part, ended) in zip(whole.files, in_order(whole.places), strict=True):
+    for file, (part, ended) in zip(captures.files, in_order(captures.places), strict=True):
         yield from decode(file, part, ended)

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 
-from kwire.spark.checkpoint import Carried, batch_of
+from kwire.spark.checkpoint import StateFolder, batch_of
 from kwire.spark.discovery import Memory, Waiting, files_of, first_offset, names_of
 from kwire.spark.reader import FilePartition, FileReader
-from kwire.spark.sensors import Whole, sensor_of, wholes
+from kwire.spark.sensors import SensorFiles, by_sensor, sensor_of
 from kwire.spark.workers import plainly
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ CARRIES: Final = "carries"
 class BatchPartition(InputPartition):
     """The captures of a sensor in one batch."""
 
-    whole: Whole
+    captures: SensorFiles
     sensor: str
     batch: int
 
@@ -60,9 +60,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options = options
         self.files: FileReader = FileReader(options, schema)
         stream = options.stream
-        self._carried = None
+        self._states = None
         if options.values["across"] and stream.state is not None:
-            self._carried = Carried(stream.state, int(stream.timeout * 1e9), options.stores)
+            self._states = StateFolder(stream.state, int(stream.timeout * 1e9), options.stores)
         self._waiting = Waiting(options.stream)
         self._listed: list[File] = []
         self._closed: list[File] = []
@@ -93,7 +93,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = Memory.of(start).next(self._listed, self._closed, self.options.stream, everything=everything)
         if end is None:
             return start
-        if self._carried is not None:
+        if self._states is not None:
             end[CARRIES] = bool(end["files"]) or bool(start.get(CARRIES))
         return end
 
@@ -108,14 +108,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         files = files_of(start, end, self._listed)
         self.files.check_folders(files)
         self.options.beside()
-        if self._carried is None:
+        if self._states is None:
             return self.files.grouped(files)
         if start.get(CARRIES):
-            self._carried.check()
+            self._states.check()
         made: list[InputPartition] = [FilePartition((one,)) for one in files if one.trouble is not None]
-        for whole in wholes([one for one in files if one.trouble is None], self.options.values["sensor"]):
-            sensor = sensor_of(whole.files[0].name, self.options.values["sensor"])
-            made.append(BatchPartition(whole, sensor, Memory.of(end).batch))
+        for captures in by_sensor([one for one in files if one.trouble is None], self.options.values["sensor"]):
+            sensor = sensor_of(captures.files[0].name, self.options.values["sensor"])
+            made.append(BatchPartition(captures, sensor, Memory.of(end).batch))
         return made
 
     @plainly
@@ -124,14 +124,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not isinstance(partition, BatchPartition):
             yield from self.files.read(partition)
             return
-        assert self._carried is not None
-        yield from batch_of(partition.whole, partition.sensor, partition.batch, self._carried, self.files.rows_of)
+        assert self._states is not None
+        yield from batch_of(partition.captures, partition.sensor, partition.batch, self._states, self.files.rows_of)
 
     @plainly
     def commit(self, end: dict[str, Any]) -> None:
         """States that no batch begins with any more are removed."""
-        if self._carried is not None:
-            self._carried.forget(Memory.of(end).batch)
+        if self._states is not None:
+            self._states.forget(Memory.of(end).batch)
 
     def _list(self) -> None:
         if self._now_only or (self._when is not None and time.monotonic() - self._when < EVERY):

@@ -95,8 +95,8 @@ class Batches(Records):
     """Makes the rows. It needs to know the same of record sets as ``Records``."""
 
     def _of_sets(self, frames: Frames, sets: Array, of_job: Array, failures: list[Failure]) -> Iterator[pa.RecordBatch]:
+        from kwire.records.batching import batch_ranges, text_size
         from kwire.records.columnar import decode_batches
-        from kwire.records.portions import portions, text_size
 
         starts = value_column(sets, R_RECORDS).copy()
         lengths = np.maximum(length_column(sets, R_RECORDS), 0)
@@ -109,7 +109,7 @@ class Batches(Records):
         costs = place.costs(rows.of_set) + np.array([text_size(text) for text in errors], np.int64)[said]
         costs[unnamed] -= place.long_names[rows.of_set[unnamed]]
         own = _own(found, rows, place, self._wanted)
-        for first, last in portions(costs, most=self._most):
+        for first, last in batch_ranges(costs, most=self._most):
             part = slice(first, last)
             made = place.columns(rows.of_set[part], rows.frame[part], unnamed[part])
             made |= {name: column.slice(first, last - first) for name, column in own.items()}
@@ -127,10 +127,10 @@ class Batches(Records):
         status = np.where(wrong, int(RecordStatus.CORRUPT), int(RecordStatus.OK))
         errors: list[str | None] = [None, WRONG_CHECKSUM, *rows.texts]
         said = np.where(rows.text >= 0, rows.text + 2, wrong)
-        told = np.flatnonzero(rows.text >= 0)
-        if told.size:
-            texts = [rows.texts[one] for one in rows.text[told].tolist()]
-            status[told] = self._statuses(frames, rows.of_set[told], rows.frame[told], texts)
+        wrong = np.flatnonzero(rows.text >= 0)
+        if wrong.size:
+            texts = [rows.texts[one] for one in rows.text[wrong].tolist()]
+            status[wrong] = self._statuses(frames, rows.of_set[wrong], rows.frame[wrong], texts)
         if unnamed.any():
             status[unnamed] = int(RecordStatus.TOO_LARGE)
             pairs = np.stack([said[unnamed], place.long_names[rows.of_set[unnamed]]], axis=1)

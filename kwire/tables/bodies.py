@@ -20,7 +20,7 @@ from kwire.kernels.layouts import joined
 from kwire.limits import GROWTH, Limits
 from kwire.protocol.bodies import TextProgram, compile_text, error_texts
 from kwire.protocol.describe import Shown
-from kwire.records.portions import MOST_BYTES
+from kwire.records.batching import MOST_BYTES
 
 __all__ = ["Bodies", "Part", "untouched"]
 

@@ -25,7 +25,7 @@ from kwire.capture.frames import Frames
 from kwire.kernels.judging import UNREADABLE
 from kwire.kernels.layouts import Status
 from kwire.kernels.programs import Program, compile_program, job_column, value_column
-from kwire.records.portions import portions
+from kwire.records.batching import batch_ranges
 from kwire.schema.model import PrimitiveLayout
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, Run, words
@@ -157,7 +157,7 @@ class _Maker(Maker):
         costs = text_sizes(self._capture, frames)[all_rows]
         for one in texts.values():
             costs += one.sizes()[which]
-        for first, last in portions(costs):
+        for first, last in batch_ranges(costs):
             mine, of = all_rows[first:last], which[first:last]
             made = FrameColumns.of(self._capture, frames, mine)
             values: dict[str, pa.Array] = {}

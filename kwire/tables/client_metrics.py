@@ -39,8 +39,8 @@ from kwire.events.telemetry import (
 from kwire.kernels.layouts import Status
 from kwire.limits import Limits
 from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.batching import text_size
 from kwire.records.compression import CODECS
-from kwire.records.portions import text_size
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, Run
@@ -269,7 +269,7 @@ class _Maker(Maker):
             error = f"{_NAMES[frame.api_key]}: {client_action(body.error_code)}"
             yield row | {"status": "refused", "error": error}
         elif frame.api_key == ApiKey.GET_TELEMETRY_SUBSCRIPTIONS:
-            yield row | _told(body)
+            yield row | _subscription(body)
         else:
             yield row | {"status": ANSWERED}
 
@@ -320,7 +320,7 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[_Row]:
         yield dict(zip(read, values, strict=True))
 
 
-def _told(body: Any) -> _Row:
+def _subscription(body: Any) -> _Row:
     """What an answer says, of itself."""
     row = {
         "push_interval_ms": body.push_interval_ms,

@@ -8,7 +8,7 @@ Rules kept here:
 - A column with few different texts is a ``Text``: these texts, and the number of each row among them. ``filled`` makes
   text of it, or a dictionary if the schema has them. Whoever counts rows wants numbers, and nothing has to be copied.
 - Spread text is counted first (``Texts.sizes``). The tables make batches of a size that Arrow can hold
-  (``kwire.records.portions``).
+  (``kwire.records.batching``).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from kwire.kernels.engine import MACHINE, choose
 from kwire.kernels.layouts import ABSENT, NO_TIME
 from kwire.kernels.numbers import SLACK
 from kwire.records.arrow_types import DICTIONARY, TIMESTAMP, dtype_of
+from kwire.records.batching import MOST_BYTES
 from kwire.records.constants import CONSTANTS
-from kwire.records.portions import MOST_BYTES
 
 __all__ = [
     "Column",

@@ -295,7 +295,7 @@ class Committed:
         base[of_set < 0] = _NONE
         waits = base == _WAITS
         if waits.any():
-            held, given = _parted(batch, waits, counts)
+            held, given = _split(batch, waits, counts)
             of_rows = np.repeat(of_set[waits], counts[waits])
             self._held.append((held, of_rows))
             self._size += held.nbytes + of_rows.nbytes
@@ -314,7 +314,7 @@ class Committed:
         yield from self._given()
 
 
-def _parted(batch: pa.RecordBatch, waits: Array, counts: Array) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+def _split(batch: pa.RecordBatch, waits: Array, counts: Array) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """The rows of a batch that wait and those that do not, by runs of ``counts`` rows."""
     if waits.all():
         return batch, batch.slice(0, 0)

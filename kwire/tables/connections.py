@@ -32,7 +32,7 @@ from kwire.protocol.error_codes import error_name
 from kwire.protocol.sasl import refusal, refused_by
 from kwire.protocol.secrets import sasl_user
 from kwire.records.arrow_types import TIMESTAMP
-from kwire.records.portions import portions, text_size
+from kwire.records.batching import batch_ranges, text_size
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, Run
@@ -423,7 +423,7 @@ class _Maker(Maker):
 
     def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
         made = _Columns(self, tracker.known())
-        for first, last in portions(made.costs, most_rows=_MOST_ROWS):
+        for first, last in batch_ranges(made.costs, most_rows=_MOST_ROWS):
             yield columns.filled(self._schema, made.of(first, last))
 
 

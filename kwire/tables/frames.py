@@ -20,9 +20,9 @@ from kwire import schema
 from kwire.capture.frames import Frames, sentence
 from kwire.kernels.columns import Columns, Met, Told
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
-from kwire.protocol.facts import facts
+from kwire.protocol.api_table import api_table
 from kwire.records.arrow_types import TIMESTAMP
-from kwire.records.portions import portions, text_size
+from kwire.records.batching import batch_ranges, text_size
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, errors, showing
 from kwire.tables.columns import Text, Words
@@ -401,7 +401,7 @@ class FrameColumns:
             readable &= _WITH_BODY[self._statuses]
         newer = None
         if self._told[Told.ASKING]:
-            newer = made.version > facts().apis["latest"][ApiKey.API_VERSIONS]
+            newer = made.version > api_table().apis["latest"][ApiKey.API_VERSIONS]
             newer &= made.api == ApiKey.API_VERSIONS
         return errors.column(self._frames, self._rows.start, readable, newer)
 
@@ -414,7 +414,7 @@ class _Maker(Maker):
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         errors = dict(frames.errors(frames.odd)) if self._reads else {}
-        for first, last in portions(text_sizes(self._capture, frames), most_rows=MOST_ROWS):
+        for first, last in batch_ranges(text_sizes(self._capture, frames), most_rows=MOST_ROWS):
             made = FrameColumns(self._capture, frames, first, last, errors=errors, judged=self._reads)
             yield columns.filled(self._schema, made.column)
 

@@ -173,9 +173,9 @@ class _Maker(OfRecords):
 def _joined(violations: pa.Array, more: dict[int, list[hono.Violation]]) -> pa.Array:
     """``violations`` with those of ``more``, by row, at the ends of their lists."""
     added = [wrong for row in sorted(more) for wrong in more[row]]
-    behind = np.repeat(sorted(more), [len(more[row]) for row in sorted(more)])
+    after = np.repeat(sorted(more), [len(more[row]) for row in sorted(more)])
     lengths = pc.list_value_length(violations).to_numpy()
-    of_row = np.concatenate([np.repeat(np.arange(len(violations)), lengths), behind])
+    of_row = np.concatenate([np.repeat(np.arange(len(violations)), lengths), after])
     texts = pa.array([one._asdict() for one in added], VIOLATIONS.value_type)
     values = pa.concat_arrays([violations.flatten(), texts]).take(pa.array(np.argsort(of_row, kind="stable")))
     ends = np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=len(violations)))]).astype(np.int32)

@@ -15,7 +15,7 @@ from kwire import log
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.log.internal import DECODED, MAY_HIDE, decoded, redacted_columns
 from kwire.log.reading import STATUSES
-from kwire.records.portions import portions
+from kwire.records.batching import batch_ranges
 from kwire.tables import records, showing
 from kwire.tables.definition import LogTable
 from kwire.tables.showing import Column
@@ -50,19 +50,23 @@ def _deep(
             yield batch.select(wanted)
             continue
         sizes = sum(pc.fill_null(pc.binary_length(batch.column(one)), 0).to_numpy() for one in ("key", "value"))
-        for first, last in portions(sizes, most=_MOST_DECODED, most_rows=_MOST_ROWS):
+        for first, last in batch_ranges(sizes, most=_MOST_DECODED, most_rows=_MOST_ROWS):
             made = decoded(batch.slice(first, last - first), secrets=secrets, limits=limits)
             if not secrets:
-                is_told = any(isinstance(one, log.Segment) and one.is_told for one in (source, options.get("name")))
-                made = _redacted(made, [one for one in MAY_HIDE if one in wanted], is_told)
+                has_given_topic = any(
+                    isinstance(one, log.Segment) and one.has_given_topic for one in (source, options.get("name"))
+                )
+                made = _redacted(made, [one for one in MAY_HIDE if one in wanted], has_given_topic)
             yield made.select(wanted)
 
 
-def _redacted(batch: pa.RecordBatch, names: Sequence[str], is_told: bool) -> pa.RecordBatch:
+def _redacted(batch: pa.RecordBatch, names: Sequence[str], has_given_topic: bool) -> pa.RecordBatch:
     # Both are those of the segment.
     topic, topic_id = (batch.column(one)[0].as_py() if batch.num_rows else None for one in ("topic", "topic_id"))
     control = pc.fill_null(batch.column("is_control"), False)
-    made = redacted_columns({one: batch.column(one) for one in names}, control, None if is_told else topic, topic_id)
+    made = redacted_columns(
+        {one: batch.column(one) for one in names}, control, None if has_given_topic else topic, topic_id
+    )
     for one, column in made.items():
         batch = batch.set_column(batch.schema.get_field_index(one), batch.schema.field(one), column)
     return batch

@@ -28,7 +28,7 @@ from kwire.kernels.layouts import Reason, Status
 from kwire.protocol.describe import Shown, described
 from kwire.protocol.headers import decode_request, decode_response
 from kwire.protocol.secrets import sasl_user
-from kwire.records.portions import MOST_BYTES, portions, text_size
+from kwire.records.batching import MOST_BYTES, batch_ranges, text_size
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
 from kwire.tables.bodies import Bodies, Part, untouched
@@ -88,7 +88,7 @@ class _Maker(Maker):
             for row, user in self._users.items():
                 costs[row] += text_size(user)
         if not self._decodes:
-            for first, last in portions(costs, most_rows=MOST_ROWS):
+            for first, last in batch_ranges(costs, most_rows=MOST_ROWS):
                 made = FrameColumns(self._capture, frames, first, last)
                 yield columns.filled(self._schema, partial(self._column, made, _no_texts, first, last))
             return
@@ -156,7 +156,7 @@ class _Maker(Maker):
         part: Part,
     ) -> Iterator[pa.RecordBatch]:
         """The rows of the frames from ``begin`` on and before ``end``."""
-        for low, high in portions(costs[begin:end], most_rows=MOST_ROWS):
+        for low, high in batch_ranges(costs[begin:end], most_rows=MOST_ROWS):
             first, last = begin + low, begin + high
             made = FrameColumns(self._capture, frames, first, last, statuses, errors)
             texts = partial(_texts if self._kind is None else self._structs, bodies, part, first, last)
@@ -283,7 +283,7 @@ def typed(api: str, direction: str, *, payloads: bool = False) -> CaptureTable:
     type_ = body_type(message, payloads=payloads)
     body = pa.field("body", type_)
     kind = _Kind(message.api_key or 0, DIRECTIONS.index(direction), Typed(type_))
-    shown = [showing.whole(body) if one.title == "body" else one for one in TABLE.shown]
+    shown = [showing.full(body) if one.title == "body" else one for one in TABLE.shown]
     return replace(
         TABLE,
         schema=pa.schema([body if one.name == "body" else one for one in SCHEMA]),

@@ -37,9 +37,9 @@ from kwire.kernels.partitions import MIXED, RANGE, count_records, int_lists
 from kwire.kernels.programs import Each, Program, compile_program, job_column, length_column, value_column
 from kwire.protocol.error_codes import error_name
 from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.batching import text_size
 from kwire.records.compression import CODECS
 from kwire.records.constants import CONSTANTS
-from kwire.records.portions import text_size
 from kwire.records.verdicts import placed, problem_rows, shared_out
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import FIXED_SIZES, ArrayLayout, FieldLayout, PrimitiveLayout, StructLayout
@@ -428,17 +428,17 @@ class _Maker(Maker):
         costs = text_sizes(self._capture, frames)[row] + _OTHER_TEXT
         costs[:n_rows] += part.sizes()
         costs[n_rows:] += np.array([text_size(text) for text in sentences], np.int64)
-        for portion in shared_out(costs, n_rows, row):
-            good = portion.rows
+        for mixed in shared_out(costs, n_rows, row):
+            good = mixed.rows
             batch = columns.filled(self._schema, part.columns(good.start, good.stop).__getitem__)
-            if portion.problems.stop > portion.problems.start:
-                which = bad[portion.problems]
+            if mixed.problems.stop > mixed.problems.start:
+                which = bad[mixed.problems]
                 values: dict[str, Any] = self.of_frames(frames, which)
                 whole = frames["status"][which] == Status.OK
                 numbers = np.where(whole, int(PartitionStatus.MALFORMED), int(PartitionStatus.UNREADABLE))
                 values["status"] = columns.pick(WORDS, numbers)
-                values["error"] = sentences[portion.problems]
-                batch = placed(batch, problem_rows(self._schema, len(which), values), portion.order)
+                values["error"] = sentences[mixed.problems]
+                batch = placed(batch, problem_rows(self._schema, len(which), values), mixed.order)
             yield batch
 
     def set_in(self, numbers: Array) -> frozenset[int]:

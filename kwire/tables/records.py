@@ -41,8 +41,8 @@ from kwire.limits import BEYOND
 from kwire.log.internal import MAY_HIDE, of_metadata
 from kwire.protocol.secrets import METADATA_TOPIC, METADATA_TOPIC_ID
 from kwire.records.arrow_types import RECORD_FIELDS, TIMESTAMP
+from kwire.records.batching import MOST_BYTES
 from kwire.records.budget import Budget
-from kwire.records.portions import MOST_BYTES
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import FIXED_SIZES, ArrayLayout, ByIdentity, StructLayout
 from kwire.tables import columns, showing
@@ -252,14 +252,14 @@ class Records(Maker):
         decoded = list(dict.fromkeys([*self._decoded, *more]))
         waiting = Waiting()
         for failure in failures:
-            waiting.tell((failure.row, _LAST), failure)
+            waiting.add((failure.row, _LAST), failure)
         pieces = decode_pieces(frames.data, starts, lengths, limits=self._limits, columns=decoded, budget=self._budget)
         for found, after in pieces:
             for one, offset, text in found.problems:
-                waiting.tell((int(of_job[one]), one), f"at byte {offset} of the record set: {text}")
-            told = waiting.before(None if after is None else (int(of_job[after[0]]), after[0]))
+                waiting.add((int(of_job[one]), one), f"at byte {offset} of the record set: {text}")
+            problems = waiting.before(None if after is None else (int(of_job[after[0]]), after[0]))
             found = found if listed is None else listed.kept(found)
-            yield from self._made(frames, place, found, told, hides)
+            yield from self._made(frames, place, found, problems, hides)
 
     def _found(self, frames: Frames) -> Iterator[tuple[Array, Array, list[Failure]]]:
         """Some of the record sets, the frame of each, and the frames that could not be read to their end."""
@@ -283,11 +283,11 @@ class Records(Maker):
         frames: Frames,
         place: Place,
         found: RecordColumns,
-        told: list[tuple[tuple[int, ...], Any]],
+        problems: list[tuple[tuple[int, ...], Any]],
         hides: Array,
     ) -> Iterator[pa.RecordBatch]:
         """The batches of some records and of the problems among them. ``hides``: sets whose records may be hidden."""
-        from kwire.records.portions import text_size
+        from kwire.records.batching import text_size
         from kwire.records.verdicts import placed, problem_rows, shared_out, verdict
 
         of_set, counts = _runs(found.set_index)
@@ -309,13 +309,13 @@ class Records(Maker):
             own[COMMITTED.name] = place.within.column(found)
             own[SET_NUMBER.name] = place.numbered(found.set_index)
         n_rows = len(found.set_index)
-        if not told and n_rows * place.most <= self._most and not place.has_long_names:
+        if not problems and n_rows * place.most <= self._most and not place.has_long_names:
             # As good as always.
             made = place.columns(of_set, place.of_job[of_set], counts=counts)
             yield columns.filled(self._schema, (made | own).__getitem__)
             return
-        errors = [one.sentence(frames) if isinstance(one, Failure) else one for _, one in told]
-        bad_frames, bad_sets = np.array([at for at, _ in told], np.int64).reshape(-1, 2).T
+        errors = [one.sentence(frames) if isinstance(one, Failure) else one for _, one in problems]
+        bad_frames, bad_sets = np.array([at for at, _ in problems], np.int64).reshape(-1, 2).T
         row = np.concatenate([place.of_job[found.set_index], bad_frames])
         order = np.concatenate([found.set_index, bad_sets])
         index = np.where(order == _LAST, -1, order)
@@ -335,7 +335,7 @@ class Records(Maker):
             made = place.columns(index[good], row[good], unnamed[good])
             made |= {name: column.slice(good.start, good.stop - good.start) for name, column in own.items()}
             if "status" in made and unnamed[good].any():
-                made |= self._told(made, unnamed[good], place.long_names[index[good]])
+                made |= self._counted(made, unnamed[good], place.long_names[index[good]])
             batch = columns.filled(self._schema, made.__getitem__)
             if bad.stop > bad.start:
                 values: dict[str, Any] = place.columns(index[bad], row[bad], unnamed[bad])
@@ -349,7 +349,7 @@ class Records(Maker):
     def _nameless(self, size: int) -> str:
         return f"the name of the topic, {size} bytes: {self._limits.said('text')}"
 
-    def _told(self, made: dict[str, pa.Array], unnamed: Array, sizes: Array) -> dict[str, pa.Array]:
+    def _counted(self, made: dict[str, pa.Array], unnamed: Array, sizes: Array) -> dict[str, pa.Array]:
         """The status and error of records. Some of them lack the name of their topic."""
         different, which = np.unique(sizes, return_inverse=True)
         of_name = pa.array(list(map(self._nameless, different.tolist())), pa.string()).take(pa.array(which))
@@ -423,7 +423,7 @@ class Place:
         wanted: frozenset[str],
         committed: Committed | None,
     ) -> None:
-        from kwire.records.portions import text_size
+        from kwire.records.batching import text_size
 
         self._name = name
         self._frames = frames

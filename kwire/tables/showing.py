@@ -28,6 +28,7 @@ __all__ = [
     "Row",
     "api",
     "attributes",
+    "full",
     "headers",
     "host",
     "latency",
@@ -41,7 +42,6 @@ __all__ = [
     "status",
     "time",
     "way",
-    "whole",
 ]
 
 Row = dict[str, Any]
@@ -223,7 +223,7 @@ def record_format(row: Row) -> str:
 # --- Columns that were asked for by name ------------------------------------------------------------------------------
 
 
-def whole(field: pa.Field) -> Column:
+def full(field: pa.Field) -> Column:
     """A column of a table as it is, for those who choose what they are shown."""
     import pyarrow as pa
 

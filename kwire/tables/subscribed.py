@@ -212,15 +212,15 @@ class Judge:
         if kind == "answered":
             self._sessions.answered(connection, code)
         else:
-            told = SimpleNamespace(**dict(zip(_TOLD, said, strict=True)))
-            told.client_instance_id = UUID(told.client_instance_id)
-            self._wrong = self._sessions.told(connection, instance, told, time)
-            if told.client_instance_id != ZERO_UUID:
-                instance = told.client_instance_id
+            answer = SimpleNamespace(**dict(zip(_ANSWER, said, strict=True)))
+            answer.client_instance_id = UUID(answer.client_instance_id)
+            self._wrong = self._sessions.subscribed(connection, instance, answer, time)
+            if answer.client_instance_id != ZERO_UUID:
+                instance = answer.client_instance_id
             if code == 0:
-                subscription_id = told.subscription_id
-                if told.requested_metrics is not None:
-                    self._known = self._sessions.known(instance, told.subscription_id)
+                subscription_id = answer.subscription_id
+                if answer.requested_metrics is not None:
+                    self._known = self._sessions.known(instance, answer.subscription_id)
         row["client_instance_id"] = None if instance == ZERO_UUID else uuid_text(instance)
         row["subscription_id"] = subscription_id
 
@@ -245,4 +245,4 @@ class Judge:
 
 
 _OF_PUSH: Final = (*PLACE, "terminating", "compression", "metrics_bytes")
-_TOLD: Final = ("error_code", *_SUBSCRIPTION)
+_ANSWER: Final = ("error_code", *_SUBSCRIPTION)

@@ -25,7 +25,7 @@ from kwire.kernels.layouts import Status
 from kwire.kernels.names import NameTable
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
 from kwire.protocol.secrets import METADATA_TOPIC, METADATA_TOPIC_ID
-from kwire.records.portions import text_size
+from kwire.records.batching import text_size
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import ArrayLayout, PrimitiveLayout, StructLayout
 from kwire.tables import columns
@@ -75,7 +75,7 @@ class Topics:
     """
 
     def __init__(self, known: dict[bytes, str] | None = None) -> None:
-        self._told = {} if known is None else known
+        self._known = {} if known is None else known
         self._names = Names()
         self._ids = NameTable()
         self._name_of: dict[bytes, str] = {**(known or {}), _METADATA_ID: METADATA_TOPIC}
@@ -145,7 +145,7 @@ class Topics:
                     self._learnt.append((since, id_, name))
                     latest[id_] = name
         new = [(id_, name) for _, id_, name in self._learnt]
-        self._told.update(new)
+        self._known.update(new)
         return new
 
 

@@ -300,7 +300,7 @@ class Verdict:
     """Of those, frames that are not given out, whether or not a row says so."""
     unconfirmed: int = 0
     """Rows with that status of frames that were sent."""
-    behind: list[int] = field(default_factory=list)
+    passed_over: list[int] = field(default_factory=list)
     """For each loss that frames follow: how many whole frames were skipped until one was recognised again."""
 
     @property
@@ -488,16 +488,16 @@ def _judge_way(
     for k, is_whole in enumerate(whole):
         if not is_whole:
             if pending:
-                verdict.behind.append(pending)
+                verdict.passed_over.append(pending)
             pending = 0
         elif k in matched:
             if pending is not None:
-                verdict.behind.append(pending)
+                verdict.passed_over.append(pending)
             pending = None
         elif pending is not None:
             pending += 1
     if pending:
-        verdict.behind.append(pending)
+        verdict.passed_over.append(pending)
     # Between two frames that were recognised, rows stand for what was not.
     borders = [(-1, -1), *sorted(matched.items()), (len(places), len(found))]
     for (before, row_before), (after, row_after) in pairwise(borders):

@@ -1,6 +1,6 @@
 """One captured TLS connection, from the bytes of both directions to what was said in them: ``Decryptor``.
 
-Strategy: each direction is a way of its own, which is read record by record as far as it can be. A way stands still
+Strategy: each direction is read by itself, record by record, as far as it can be. A direction stands still
 where it needs something that the other one says (the server's hello). What is held meanwhile is bounded. Handshake
 messages are read, encrypted or not, for what keys depend on. No certificate is looked at. Whoever has the keys decides
 what the bytes say, and every record proves by its tag that they fit.
@@ -12,7 +12,7 @@ Rules kept here:
   key log, after a missing KeyUpdate. Then later keys are tried. The number of attempts, and of keys, is bounded. The
   bounds are the bytes read of the connection (``ATTEMPTS``) and of the capture (``kwire.tls.allowance``).
 - Any bytes give plaintext or a ``Verdict``, never an exception.
-- Memory: one unfinished record of each direction, and ``HELD`` bytes while a way stands still.
+- Memory: one unfinished record of each direction, and ``HELD`` bytes while a direction stands still.
 - Secrets are in no ``repr``, in no sentence, and not in ``state``: who goes on needs the key log as well.
 - No I/O, and no clock.
 """
@@ -26,13 +26,13 @@ from typing import Any, Final
 from kwire import stored
 from kwire.errors import CaptureError, DecodeError
 from kwire.tls.allowance import Allowance
+from kwire.tls.direction import MOST_GENERATIONS, NOTHING, Direction
 from kwire.tls.handshake import Handshake, Phase
 from kwire.tls.hellos import accepts_early_data, client_hello, server_hello
 from kwire.tls.keylog import KeyLog
 from kwire.tls.protection import Opener, require
 from kwire.tls.verdicts import Verdict
 from kwire.tls.versions import version_name
-from kwire.tls.ways import MOST_GENERATIONS, NOTHING, Way
 
 __all__ = ["Decryptor", "Plain"]
 
@@ -107,7 +107,7 @@ class Decryptor:
         self._keys = keys
         self._allowance = Allowance() if allowance is None else allowance
         self._agreed = Handshake(keys, self._allowance)
-        self._ways = (Way(), Way())
+        self._directions = (Direction(), Direction())
         self._attempts = ATTEMPTS
         self._tired = False
         """Whether the latest record may have been opened by an attempt that there was nothing left for."""
@@ -128,7 +128,11 @@ class Decryptor:
         """The verdict in a sentence; of a connection that is decrypted, what of it cannot be read."""
         if self._why:
             return self._why
-        told = [way.why for way in self._ways if way.why] if self.verdict is Verdict.DECRYPTED else []
+        told = (
+            [direction.why for direction in self._directions if direction.why]
+            if self.verdict is Verdict.DECRYPTED
+            else []
+        )
         return "; ".join(dict.fromkeys(told)) or self.verdict.value
 
     @property
@@ -170,14 +174,14 @@ class Decryptor:
     @property
     def client_side(self) -> int | None:
         """The direction in which the client speaks; None: not known."""
-        for side, way in enumerate(self._ways):
-            if way.end >= 0:
-                return side ^ way.end
+        for side, direction in enumerate(self._directions):
+            if direction.end >= 0:
+                return side ^ direction.end
         return None
 
     def position(self, side: int) -> int:
         """Up to where a direction has been processed; what follows is held here."""
-        return self._ways[side].pos
+        return self._directions[side].pos
 
     # -- bytes in, plaintext out
 
@@ -188,26 +192,26 @@ class Decryptor:
         """
         if self.has_failed:
             return []
-        way = self._ways[side]
-        if not way.started:
-            way.started, way.pos = True, position
-        missing = position - (way.pos + len(way.held))
+        direction = self._directions[side]
+        if not direction.started:
+            direction.started, direction.pos = True, position
+        missing = position - (direction.pos + len(direction.held))
         if missing < 0:
             data = memoryview(data)[-missing:]
         elif missing > 0:
-            self._hole(way, missing)
-        if not way.is_open:
-            way.lost += len(data)
-            way.pos += len(data)
+            self._hole(direction, missing)
+        if not direction.is_open:
+            direction.lost += len(data)
+            direction.pos += len(data)
             return []
         out: list[Plain] = []
         if not len(data):
             return out
         self._allowance.earn(len(data))
-        way.held += data
-        if len(way.held) >= way.need:
+        direction.held += data
+        if len(direction.held) >= direction.need:
             self._pump(out)
-            if len(way.held) > HELD:
+            if len(direction.held) > HELD:
                 self._go_on(out)
         return out
 
@@ -216,12 +220,16 @@ class Decryptor:
 
         Records that wait for the other direction still wait.
         """
-        way = self._ways[side]
-        if self.verdict is not Verdict.DECRYPTED or way.passed or (way.opener is None and way.is_open):
+        direction = self._directions[side]
+        if (
+            self.verdict is not Verdict.DECRYPTED
+            or direction.passed
+            or (direction.opener is None and direction.is_open)
+        ):
             return []
-        if way.held:
-            self._hole(way, 0)
-        lost, way.lost = way.lost, 0
+        if direction.held:
+            self._hole(direction, 0)
+        lost, direction.lost = direction.lost, 0
         return [Plain(side, lost)] if lost else []
 
     def finish(self) -> list[Plain]:
@@ -230,129 +238,138 @@ class Decryptor:
         if self.has_failed:
             return out
         self._go_on(out)
-        over = [way.over for way in self._ways if way.over is not None]
+        over = [direction.over for direction in self._directions if direction.over is not None]
         if self.verdict is Verdict.UNDECIDED:
             if over:
                 self._fail(over[0])
-            elif any(way.opened for way in self._ways):
+            elif any(direction.opened for direction in self._directions):
                 self.verdict = Verdict.DECRYPTED
             else:
                 self._fail(Verdict.NO_HANDSHAKE)
-        for side, way in enumerate(self._ways):
-            left = way.lost + len(way.held)
+        for side, direction in enumerate(self._directions):
+            left = direction.lost + len(direction.held)
             if self.verdict is Verdict.DECRYPTED and left:
                 out.append(Plain(side, left))
-                way.pos += len(way.held)
-                way.lost = 0
-                way.held.clear()
+                direction.pos += len(direction.held)
+                direction.lost = 0
+                direction.held.clear()
         return out
 
     def _pump(self, out: list[Plain]) -> None:
-        """Read both ways as far as they go: what one says may let the other go on."""
+        """Read both directions as far as they go: what one says may let the other go on."""
         moved = True
         while moved and not self.has_failed:
             moved = False
-            for side, way in enumerate(self._ways):
-                if len(way.held) >= way.need and way.over is None:
-                    moved |= self._read(side, way, out)
+            for side, direction in enumerate(self._directions):
+                if len(direction.held) >= direction.need and direction.over is None:
+                    moved |= self._read(side, direction, out)
 
     def _go_on(self, out: list[Plain]) -> None:
         """Too much is held, or nothing more will come: goes on without what was waited for, or gives up."""
         agreed = self._agreed
         if agreed.answer is None:
-            for way in self._ways:
-                stop = _HEAD + int.from_bytes(way.held[3:_HEAD], "big")
-                if way.end == 0 and way.opener is None and len(way.held) >= stop and way.held[0] == _DATA:
-                    agreed.guess(bytes(way.held[:_HEAD]), bytes(way.held[_HEAD:stop]))
+            for direction in self._directions:
+                stop = _HEAD + int.from_bytes(direction.held[3:_HEAD], "big")
+                if (
+                    direction.end == 0
+                    and direction.opener is None
+                    and len(direction.held) >= stop
+                    and direction.held[0] == _DATA
+                ):
+                    agreed.guess(bytes(direction.held[:_HEAD]), bytes(direction.held[_HEAD:stop]))
         self._final = True
         self._pump(out)
-        if not self.has_failed and any(len(way.held) > HELD for way in self._ways):
+        if not self.has_failed and any(len(direction.held) > HELD for direction in self._directions):
             self._fail(Verdict.NO_HANDSHAKE)
 
     def _fail(self, verdict: Verdict, why: str = "") -> None:
         """Nothing more can be read of the connection."""
         self.verdict, self._why = verdict, why
-        for way in self._ways:
-            way.held.clear()
-            way.message.clear()
-            way.opener = None
+        for direction in self._directions:
+            direction.held.clear()
+            direction.message.clear()
+            direction.opener = None
 
-    def _end(self, way: Way, verdict: Verdict, why: str = "") -> None:
-        """Nothing more can be read of one way."""
+    def _end(self, direction: Direction, verdict: Verdict, why: str = "") -> None:
+        """Nothing more can be read of one direction."""
         if self._agreed.unpaid:
             why = _UNPAID
-        way.over, way.why = verdict, why or verdict.value
-        if self.verdict is Verdict.UNDECIDED and not any(one.is_open for one in self._ways):
+        direction.over, direction.why = verdict, why or verdict.value
+        if self.verdict is Verdict.UNDECIDED and not any(one.is_open for one in self._directions):
             self._fail(verdict, why)
 
-    def _hole(self, way: Way, missing: int) -> None:
+    def _hole(self, direction: Direction, missing: int) -> None:
         """Bytes are missing after what is held, which is the beginning of a record or waits for something."""
-        gone = len(way.held) + missing
-        way.pos += gone
-        way.lost += gone
-        way.unread += gone
-        way.held.clear()
-        way.message.clear()
-        way.skip, way.need = 0, _HEAD
-        way.searching = way.blind = True
+        gone = len(direction.held) + missing
+        direction.pos += gone
+        direction.lost += gone
+        direction.unread += gone
+        direction.held.clear()
+        direction.message.clear()
+        direction.skip, direction.need = 0, _HEAD
+        direction.searching = direction.blind = True
 
     # -- records
 
-    def _read(self, side: int, way: Way, out: list[Plain]) -> bool:
-        """Read records of one way: whether there was anything but application data, so that the other way may go on.
+    def _read(self, side: int, direction: Direction, out: list[Plain]) -> bool:
+        """Read records of one direction: whether anything but application data came, so that the other may go on.
 
         What was not read stays in ``held``.
         """
-        data = bytes(way.held)
+        data = bytes(direction.held)
         view = memoryview(data)
         end = len(data)
         at = 0
         plain = Plain(side)
         parts: list[bytes] = []
-        way.need = _HEAD
+        direction.need = _HEAD
         moved = False
         while end - at >= _HEAD:
-            is_plain = way.phase == Phase.TRAFFIC or not self._agreed.is_tls13
-            if way.opener is not None and is_plain and not (way.lost or way.unread or way.passed):
-                at = self._run(way, data, view, at, parts, plain)
+            is_plain = direction.phase == Phase.TRAFFIC or not self._agreed.is_tls13
+            if (
+                direction.opener is not None
+                and is_plain
+                and not (direction.lost or direction.unread or direction.passed)
+            ):
+                at = self._run(direction, data, view, at, parts, plain)
                 if end - at < _HEAD:
                     break
             moved = True
-            if way.over is not None or self.has_failed:
+            if direction.over is not None or self.has_failed:
                 break
-            if way.searching:
-                at = self._search(way, data, view, at)
-                if way.searching:
+            if direction.searching:
+                at = self._search(direction, data, view, at)
+                if direction.searching:
                     break
                 continue
             kind = data[at]
             stop = at + _HEAD + (data[at + 3] << 8 | data[at + 4])
             if not (_CCS <= kind <= _HEARTBEAT and data[at + 1] == 3 and stop - at <= _HEAD + LARGEST_RECORD):
-                self._not_a_record(way, way.pos + at)
+                self._not_a_record(direction, direction.pos + at)
                 break
             if stop > end:
-                way.need = stop - at
+                direction.need = stop - at
                 moved = at > 0
                 break
-            opener = way.opener
+            opener = direction.opener
             head, body = data[at : at + _HEAD], view[at + _HEAD : stop]
             if opener is None or (kind != _DATA and self._agreed.is_tls13):
-                if self._in_clear(way, kind, body):
+                if self._in_clear(direction, kind, body):
                     at = stop
-                elif way.opener is None:
+                elif direction.opener is None:
                     break
                 continue
-            opened = opener.open(head, body, way.number)
+            opened = opener.open(head, body, direction.number)
             if opened is None:
-                opened = self._with_another_key(way, head, body)
+                opened = self._with_another_key(direction, head, body)
                 if opened is None:
-                    if way.is_open:
+                    if direction.is_open:
                         at = stop
                     continue
-            way.number += 1
-            way.opened = True
-            if way.unread or way.passed:
-                self._is_certain(way)
+            direction.number += 1
+            direction.opened = True
+            if direction.unread or direction.passed:
+                self._is_certain(direction)
             self._attempts += ATTEMPTS_EACH
             if self._agreed.is_tls13:
                 kind = opened[-1] if opened else 0
@@ -361,41 +378,43 @@ class Decryptor:
                     kind = opened[-1] if opened else _HEARTBEAT
                 opened = opened[:-1]
             if kind != _DATA:
-                self._sealed(way, kind, opened)
-            elif way.phase == Phase.EARLY and self._agreed.is_tls13 and not self._agreed.early:
+                self._sealed(direction, kind, opened)
+            elif direction.phase == Phase.EARLY and self._agreed.is_tls13 and not self._agreed.early:
                 # What the server did not take comes again; where that is not known, it is not given twice.
-                way.lost += stop - at if self._agreed.early is None else 0
+                direction.lost += stop - at if self._agreed.early is None else 0
             elif opened:
                 self.verdict = Verdict.DECRYPTED
-                if way.lost:
+                if direction.lost:
                     if parts:
                         plain.data = b"".join(parts)
                         out.append(plain)
-                    plain, parts = Plain(side, way.lost), []
-                    way.lost = 0
+                    plain, parts = Plain(side, direction.lost), []
+                    direction.lost = 0
                 parts.append(opened)
                 plain.lengths.append(len(opened))
-                plain.ends.append(way.pos + stop)
+                plain.ends.append(direction.pos + stop)
             at = stop
         if parts:
             plain.data = b"".join(parts)
             out.append(plain)
         if self.has_failed:
             return True
-        if not way.is_open:
-            way.lost += end - at
+        if not direction.is_open:
+            direction.lost += end - at
             at = end
-        way.pos += at
+        direction.pos += at
         if at == end:
-            way.held.clear()
+            direction.held.clear()
         else:
-            del way.held[:at]
+            del direction.held[:at]
         return moved and at > 0
 
-    def _run(self, way: Way, data: bytes, view: memoryview, at: int, parts: list[bytes], plain: Plain) -> int:
+    def _run(
+        self, direction: Direction, data: bytes, view: memoryview, at: int, parts: list[bytes], plain: Plain
+    ) -> int:
         """Read records of application data, one after the other, as most of them are: up to where it is otherwise."""
-        assert way.opener is not None
-        opening, number, base, end = way.opener.open, way.number, way.pos, len(data)
+        assert direction.opener is not None
+        opening, number, base, end = direction.opener.open, direction.number, direction.pos, len(data)
         lengths, ends, is_tls13 = plain.lengths, plain.ends, self._agreed.is_tls13
         while end - at >= _HEAD and data[at] == _DATA:
             stop = at + _HEAD + (data[at + 3] << 8 | data[at + 4])
@@ -414,216 +433,229 @@ class Decryptor:
                 parts.append(opened)
                 lengths.append(len(opened))
                 ends.append(base + at)
-        if number != way.number:
-            self._attempts += ATTEMPTS_EACH * (number - way.number)
-            way.number, way.opened = number, True
+        if number != direction.number:
+            self._attempts += ATTEMPTS_EACH * (number - direction.number)
+            direction.number, direction.opened = number, True
             if parts:
                 self.verdict = Verdict.DECRYPTED
         return at
 
-    def _not_a_record(self, way: Way, position: int) -> None:
+    def _not_a_record(self, direction: Direction, position: int) -> None:
         """What stands here has no header of a record."""
-        if way.end < 0:
+        if direction.end < 0:
             self._fail(Verdict.NO_HANDSHAKE)
         else:
-            self._end(way, Verdict.NOT_TLS, f"no TLS record begins at byte {position}, where one is due")
+            self._end(direction, Verdict.NOT_TLS, f"no TLS record begins at byte {position}, where one is due")
 
-    def _in_clear(self, way: Way, kind: int, body: memoryview) -> bool:
+    def _in_clear(self, direction: Direction, kind: int, body: memoryview) -> bool:
         """A record that is not sealed, or whose key must be made first: whether it has been processed."""
         agreed = self._agreed
-        if way.end < 0 and kind != _HANDSHAKE:
-            return self._without_hello(way)
+        if direction.end < 0 and kind != _HANDSHAKE:
+            return self._without_hello(direction)
         if kind == _HEARTBEAT:
             return True
         if kind == _CCS:
             # In TLS 1.3 it means nothing; which version this is may be known later only.
-            way.changed = True
+            direction.changed = True
             return True
         if kind == _HANDSHAKE and agreed.hello is None and body[:1] == _SERVER_HELLO_BYTE and not self._final:
             # Captured before the client's: without that it says nothing of keys.
             return False
-        if kind != _DATA and not (way.changed and not agreed.is_tls13 and way.opener is None):
-            if kind == _HANDSHAKE and not (way.opener is not None and agreed.is_tls13):
-                self._messages(way, bytes(body), sealed=False)
+        if kind != _DATA and not (direction.changed and not agreed.is_tls13 and direction.opener is None):
+            if kind == _HANDSHAKE and not (direction.opener is not None and agreed.is_tls13):
+                self._messages(direction, bytes(body), sealed=False)
             return not self.has_failed
         if agreed.is_agreed:
-            self._arm(way)
+            self._arm(direction)
         elif self._final:
             self._fail(Verdict.NO_HANDSHAKE)
         return False
 
-    def _without_hello(self, way: Way) -> bool:
-        """A way that does not begin with a hello. The client can be read all the same if it is the server's."""
-        if any(other.end == 0 for other in self._ways):
-            way.end = 1
+    def _without_hello(self, direction: Direction) -> bool:
+        """A direction that does not begin with a hello. The client can be read all the same if it is the server's."""
+        if any(other.end == 0 for other in self._directions):
+            direction.end = 1
         else:
             self._fail(Verdict.NO_HANDSHAKE)
         return False
 
-    def _sealed(self, way: Way, kind: int, opened: bytes) -> None:
+    def _sealed(self, direction: Direction, kind: int, opened: bytes) -> None:
         """The plaintext of a record that is no application data."""
         if kind == _HANDSHAKE:
-            self._messages(way, opened, sealed=True)
+            self._messages(direction, opened, sealed=True)
         elif kind == _CCS and not self._agreed.is_tls13:
             # Keys were agreed on anew.
-            way.opener, way.changed = None, True
+            direction.opener, direction.changed = None, True
 
     # -- handshake messages
 
-    def _messages(self, way: Way, data: bytes, sealed: bool) -> None:
+    def _messages(self, direction: Direction, data: bytes, sealed: bool) -> None:
         """Take what a record has of handshake messages."""
-        if way.blind:
+        if direction.blind:
             if not _whole_messages(data):
-                way.unread += len(data)
+                direction.unread += len(data)
                 return
-            way.blind = False
-        passed = min(way.skip, len(data))
-        way.skip -= passed
-        way.message += data[passed:]
-        message = way.message
+            direction.blind = False
+        passed = min(direction.skip, len(data))
+        direction.skip -= passed
+        direction.message += data[passed:]
+        message = direction.message
         while len(message) >= 4 and not self.has_failed:
             kind, size = message[0], 4 + int.from_bytes(message[1:4], "big")
-            if way.end < 0 and kind not in (_CLIENT_HELLO, _SERVER_HELLO):
+            if direction.end < 0 and kind not in (_CLIENT_HELLO, _SERVER_HELLO):
                 self._fail(Verdict.NO_HANDSHAKE)
                 return
             first_flight = not (sealed or self._agreed.is_tls13 or self._agreed.premaster_name)
             if size > LARGEST_MESSAGE or not (first_flight or kind in _READ):
-                way.skip = max(0, size - len(message))
+                direction.skip = max(0, size - len(message))
                 del message[:size]
                 continue
-            if len(message) < size or not way.is_open:
+            if len(message) < size or not direction.is_open:
                 return
             whole = bytes(message[:size])
             del message[:size]
             if first_flight and kind not in _NOT_IN_FLIGHTS:
-                self._agreed.collect(1 if kind == _SERVER_HELLO else max(0, way.end), whole)
+                self._agreed.collect(1 if kind == _SERVER_HELLO else max(0, direction.end), whole)
             try:
-                self._message(way, kind, whole, sealed)
+                self._message(direction, kind, whole, sealed)
             except DecodeError as problem:
                 self._fail(Verdict.NOT_TLS, f"a handshake message that cannot be read: {problem}")
 
-    def _message(self, way: Way, kind: int, whole: bytes, sealed: bool) -> None:
+    def _message(self, direction: Direction, kind: int, whole: bytes, sealed: bool) -> None:
         """A handshake message. Raises ``DecodeError``."""
         agreed, body = self._agreed, whole[4:]
         if sealed and agreed.is_tls13:
-            self._sealed_message(way, kind, body)
+            self._sealed_message(direction, kind, body)
         elif kind == _CLIENT_HELLO:
-            if way.end == 1:
+            if direction.end == 1:
                 self._fail(Verdict.NOT_TLS, "both directions are those of a client")
                 return
-            way.end = 0
+            direction.end = 0
             agreed.client_hello(client_hello(body), whole)
         elif kind == _SERVER_HELLO:
-            if way.end == 0:
+            if direction.end == 0:
                 self._fail(Verdict.NOT_TLS, "both directions are those of a server")
                 return
-            way.end = 1
+            direction.end = 1
             wrong = agreed.server_hello(server_hello(body), whole)
             if wrong is not None:
                 self._fail(*wrong)
         elif kind == _CLIENT_KEY_EXCHANGE and not sealed:
             agreed.key_exchange(body)
 
-    def _sealed_message(self, way: Way, kind: int, body: bytes) -> None:
+    def _sealed_message(self, direction: Direction, kind: int, body: bytes) -> None:
         """A handshake message that TLS 1.3 has sealed. Raises ``DecodeError``."""
-        if kind == _ENCRYPTED_EXTENSIONS and way.end == 1 and way.phase == Phase.SHAKING:
+        if kind == _ENCRYPTED_EXTENSIONS and direction.end == 1 and direction.phase == Phase.SHAKING:
             self._agreed.early = accepts_early_data(body)
-        elif kind == _FINISHED and way.phase == Phase.SHAKING:
-            self._next_key(way, Phase.TRAFFIC, 0)
-        elif kind == _END_OF_EARLY_DATA and way.phase == Phase.EARLY:
-            self._next_key(way, Phase.SHAKING, 0)
-        elif kind == _KEY_UPDATE and way.phase == Phase.TRAFFIC:
+        elif kind == _FINISHED and direction.phase == Phase.SHAKING:
+            self._next_key(direction, Phase.TRAFFIC, 0)
+        elif kind == _END_OF_EARLY_DATA and direction.phase == Phase.EARLY:
+            self._next_key(direction, Phase.SHAKING, 0)
+        elif kind == _KEY_UPDATE and direction.phase == Phase.TRAFFIC:
             self.key_updates += 1
-            if way.generation < MOST_GENERATIONS:
-                self._next_key(way, Phase.TRAFFIC, way.generation + 1)
+            if direction.generation < MOST_GENERATIONS:
+                self._next_key(direction, Phase.TRAFFIC, direction.generation + 1)
 
     # -- keys
 
-    def _arm(self, way: Way) -> None:
-        """Give a way the key that seals its next record, the first one that is sealed; or say why there is none."""
+    def _arm(self, direction: Direction) -> None:
+        """Give a direction the key that seals its next record, the first sealed one; or say why there is none."""
         agreed = self._agreed
         assert agreed.hello is not None
         if not agreed.is_tls13:
             openers = agreed.openers()
             if openers is not None:
-                way.opener, way.number, way.changed, way.era = openers[max(0, way.end)], 0, False, agreed.count
+                direction.opener, direction.number, direction.changed, direction.era = (
+                    openers[max(0, direction.end)],
+                    0,
+                    False,
+                    agreed.count,
+                )
             else:
-                self._no_key(way)
+                self._no_key(direction)
             return
-        early = way.end == 0 and agreed.hello.early_data
-        told = any(one.end == 1 and one.is_open and one.phase != Phase.TRAFFIC for one in self._ways)
+        early = direction.end == 0 and agreed.hello.early_data
+        told = any(one.end == 1 and one.is_open and one.phase != Phase.TRAFFIC for one in self._directions)
         if early and agreed.early is None and told and not self._final:
             # Whether the server took early data is about to come.
             return
         for phase in Phase if early else (Phase.SHAKING, Phase.TRAFFIC):
-            opener = agreed.opener(way.end, phase, 0)
+            opener = agreed.opener(direction.end, phase, 0)
             if opener is not None:
-                way.opener, way.number, way.phase = opener, 0, phase
+                direction.opener, direction.number, direction.phase = opener, 0, phase
                 return
-        self._no_key(way)
+        self._no_key(direction)
 
-    def _no_key(self, way: Way) -> None:
-        if self._final or not (self._keys.growing or self._may_be_named(way)):
-            self._end(way, Verdict.NO_KEY)
+    def _no_key(self, direction: Direction) -> None:
+        if self._final or not (self._keys.growing or self._may_be_named(direction)):
+            self._end(direction, Verdict.NO_KEY)
 
-    def _may_be_named(self, way: Way) -> bool:
+    def _may_be_named(self, direction: Direction) -> bool:
         """Whether the client must still say by which name a key log has the secret.
 
         Then its part of the handshake was captured after the server's.
         """
-        if way.end != 1 or self._agreed.is_tls13 or self._agreed.premaster_name:
+        if direction.end != 1 or self._agreed.is_tls13 or self._agreed.premaster_name:
             return False
-        return any(one.is_open and one.opener is None and not one.changed for one in self._ways if one.end == 0)
+        return any(one.is_open and one.opener is None and not one.changed for one in self._directions if one.end == 0)
 
-    def _next_key(self, way: Way, phase: Phase, generation: int) -> None:
+    def _next_key(self, direction: Direction, phase: Phase, generation: int) -> None:
         """Take the key of TLS 1.3 that seals what follows."""
-        opener = self._agreed.opener(way.end, phase, generation)
-        way.phase, way.generation, way.number = phase, generation, 0
-        way.opener = opener or NOTHING
+        opener = self._agreed.opener(direction.end, phase, generation)
+        direction.phase, direction.generation, direction.number = phase, generation, 0
+        direction.opener = opener or NOTHING
         if opener is None and phase == Phase.TRAFFIC:
-            self._end(way, Verdict.NO_KEY)
+            self._end(direction, Verdict.NO_KEY)
 
-    def _with_another_key(self, way: Way, head: bytes, body: memoryview) -> bytes | None:
+    def _with_another_key(self, direction: Direction, head: bytes, body: memoryview) -> bytes | None:
         """The plaintext of a record that the present key does not open.
 
         None where there is no way on, or where the record may be passed over.
         """
-        opened = self._try_others(way, head, body)
+        opened = self._try_others(direction, head, body)
         if opened is not None:
             return opened
         if self._tired and self._attempts > 0:
-            self._end(way, Verdict.NOT_TLS, _UNPAID)
-        elif self._may_pass(way):
+            self._end(direction, Verdict.NOT_TLS, _UNPAID)
+        elif self._may_pass(direction):
             size = len(body) + _HEAD
-            way.passed += size
-            way.lost += size
-        elif way.number == 0 and way.generation == 0 and not way.unread:
-            self._end(way, Verdict.WRONG_KEY)
+            direction.passed += size
+            direction.lost += size
+        elif direction.number == 0 and direction.generation == 0 and not direction.unread:
+            self._end(direction, Verdict.WRONG_KEY)
         else:
-            self._end(way, Verdict.NOT_TLS, f"record {way.number} is not sealed with the key that it should be")
+            self._end(
+                direction, Verdict.NOT_TLS, f"record {direction.number} is not sealed with the key that it should be"
+            )
         return None
 
-    def _may_pass(self, way: Way) -> bool:
+    def _may_pass(self, direction: Direction) -> bool:
         """Whether records that no key opens may be due here: early data, or a handshake that has no secret."""
         agreed = self._agreed
-        if not agreed.is_tls13 or agreed.hello is None or way.number or way.generation or way.passed >= PASSED:
+        if (
+            not agreed.is_tls13
+            or agreed.hello is None
+            or direction.number
+            or direction.generation
+            or direction.passed >= PASSED
+        ):
             return False
-        if way.end == 0 and agreed.hello.early_data and way.phase != Phase.TRAFFIC:
+        if direction.end == 0 and agreed.hello.early_data and direction.phase != Phase.TRAFFIC:
             return True
-        return way.phase == Phase.TRAFFIC and agreed.opener(way.end, Phase.SHAKING, 0) is None
+        return direction.phase == Phase.TRAFFIC and agreed.opener(direction.end, Phase.SHAKING, 0) is None
 
-    def _others(self, way: Way) -> list[tuple[Phase, int, int, Opener]]:
+    def _others(self, direction: Direction) -> list[tuple[Phase, int, int, Opener]]:
         """What else may seal a record: phase, generation, lowest sequence number, and what opens it."""
-        assert way.opener is not None
+        assert direction.opener is not None
         found: list[tuple[Phase, int, int, Opener]] = []
-        if way.unread:
-            found.append((way.phase, way.generation, way.number, way.opener))
+        if direction.unread:
+            found.append((direction.phase, direction.generation, direction.number, direction.opener))
         if self._agreed.is_tls13:
-            later = [(phase, 0) for phase in Phase if phase > way.phase]
-            if way.unread and way.phase == Phase.TRAFFIC:
-                later.append((way.phase, min(way.generation + 1, MOST_GENERATIONS)))
+            later = [(phase, 0) for phase in Phase if phase > direction.phase]
+            if direction.unread and direction.phase == Phase.TRAFFIC:
+                later.append((direction.phase, min(direction.generation + 1, MOST_GENERATIONS)))
             for phase, generation in later:
-                opener = self._agreed.opener(way.end, phase, generation)
+                opener = self._agreed.opener(direction.end, phase, generation)
                 if opener is not None:
                     found.append((phase, generation, 0, opener))
         return found
@@ -638,34 +670,39 @@ class Decryptor:
         self._attempts -= 1
         return True
 
-    def _try_others(self, way: Way, head: bytes, body: memoryview) -> bytes | None:
-        """The plaintext of a record by another key or number, which are those of the way then."""
-        most = way.unread // SMALLEST_RECORD + 2 if way.unread else 1
+    def _try_others(self, direction: Direction, head: bytes, body: memoryview) -> bytes | None:
+        """The plaintext of a record by another key or number, which are those of the direction then."""
+        most = direction.unread // SMALLEST_RECORD + 2 if direction.unread else 1
         self._tired = False
         if not self._may_try(body):
             return None
-        for phase, generation, lowest, opener in self._others(way):
+        for phase, generation, lowest, opener in self._others(direction):
             for number in range(lowest, lowest + most):
                 if not self._may_try(body):
                     return None
                 opened = opener.open(head, body, number)
                 if opened is None:
                     continue
-                way.phase, way.generation, way.number, way.opener = phase, generation, number, opener
-                self._is_certain(way)
+                direction.phase, direction.generation, direction.number, direction.opener = (
+                    phase,
+                    generation,
+                    number,
+                    opener,
+                )
+                self._is_certain(direction)
                 return opened
         return None
 
-    def _is_certain(self, way: Way) -> None:
+    def _is_certain(self, direction: Direction) -> None:
         """A record was opened, after some that could not be."""
-        way.unread = 0
-        if way.end == 1 or self._agreed.early is False:
+        direction.unread = 0
+        if direction.end == 1 or self._agreed.early is False:
             # What was passed over was the handshake, or early data that the server did not take.
-            way.lost -= way.passed
-        way.passed = 0
+            direction.lost -= direction.passed
+        direction.passed = 0
 
-    def _search(self, way: Way, data: bytes, view: memoryview, at: int) -> int:
-        """After a hole: the position of a record from which the way can be read again.
+    def _search(self, direction: Direction, data: bytes, view: memoryview, at: int) -> int:
+        """After a hole: the position of a record from which the direction can be read again.
 
         ``searching`` is over then. If there is none: how far there is none.
         """
@@ -684,25 +721,25 @@ class Decryptor:
                 at += 1
                 continue
             if stop > len(data):
-                way.need = stop - at
+                direction.need = stop - at
                 break
-            opener, number = way.opener, way.number
+            opener, number = direction.opener, direction.number
             if opener is None or (data[at] != _DATA and self._agreed.is_tls13):
-                way.searching = False
+                direction.searching = False
                 break
-            way.unread += at - begun
-            way.lost += at - begun
+            direction.unread += at - begun
+            direction.lost += at - begun
             begun = at
             head, body = data[at : at + _HEAD], view[at + _HEAD : stop]
-            if opener.open(head, body, number) is not None or self._try_others(way, head, body) is not None:
-                way.searching = False
+            if opener.open(head, body, number) is not None or self._try_others(direction, head, body) is not None:
+                direction.searching = False
                 break
             if self._tired:
-                self._end(way, Verdict.NOT_TLS, "packets are missing, and no record behind them could be opened")
+                self._end(direction, Verdict.NOT_TLS, "packets are missing, and no record behind them could be opened")
                 break
             at += 1
-        way.unread += at - begun
-        way.lost += at - begun
+        direction.unread += at - begun
+        direction.lost += at - begun
         return at
 
     # -- state out and in
@@ -716,7 +753,7 @@ class Decryptor:
             "final": self._final,
             "key_updates": self.key_updates,
             "agreed": self._agreed.state(),
-            "ways": [way.state() for way in self._ways],
+            "ways": [direction.state() for direction in self._directions],
         }
 
     @classmethod
@@ -741,23 +778,23 @@ class Decryptor:
         self.key_updates = stored.number(state["key_updates"], 0)
         if not agreed.restore(state["agreed"]) and not self.has_failed:
             raise ValueError("what cannot be read has not failed")
-        for way, saved in zip(self._ways, state["ways"], strict=True):
-            if way.restore(saved) and way.is_open and not self.has_failed:
-                self._open_again(way)
+        for direction, saved in zip(self._directions, state["ways"], strict=True):
+            if direction.restore(saved) and direction.is_open and not self.has_failed:
+                self._open_again(direction)
 
-    def _open_again(self, way: Way) -> None:
-        """Give a way the key that it had."""
+    def _open_again(self, direction: Direction) -> None:
+        """Give a direction the key that it had."""
         agreed = self._agreed
-        if way.end < 0 or not (agreed.is_agreed or agreed.count > way.era):
+        if direction.end < 0 or not (agreed.is_agreed or agreed.count > direction.era):
             raise ValueError("a key without a handshake")
         if agreed.is_tls13:
-            way.opener = agreed.opener(way.end, way.phase, way.generation) or NOTHING
+            direction.opener = agreed.opener(direction.end, direction.phase, direction.generation) or NOTHING
             return
-        openers = agreed.openers() if way.era == agreed.count else None
+        openers = agreed.openers() if direction.era == agreed.count else None
         if openers is None:
-            self._end(way, Verdict.NO_KEY)
+            self._end(direction, Verdict.NO_KEY)
         else:
-            way.opener = openers[way.end]
+            direction.opener = openers[direction.end]
 
 
 def _whole_messages(data: bytes) -> bool:

@@ -23,7 +23,7 @@ from packets import Connection, pcap
 from kwire import capture
 from kwire.errors import CaptureError
 from kwire.report.overview import TABLES, Overview, of_tables
-from kwire.report.whole import Source, written
+from kwire.report.page import Source, render
 
 HERE = Path(__file__).parent
 EVERY = sorted(path for path in HERE.rglob("*.pcap*") if path.suffix in (".pcap", ".pcapng"))
@@ -147,7 +147,7 @@ def opened(chromium: browser.Browser, page: Path, **options: Any) -> None:
 def test_a_page_opens_without_an_error_or_a_request(path: Path, chromium: browser.Browser, tmp_path: Path) -> None:
     over = overview(path.read_bytes())
     page = tmp_path / "report.html"
-    page.write_text(written(over, [Source(path.name)]))
+    page.write_text(render(over, [Source(path.name)]))
     opened(chromium, page)
     assert chromium.of("document.querySelectorAll('h2').length") == 12
     frames = chromium.of("JSON.parse(document.getElementById('figures').textContent).totals.frames || 0")
@@ -187,7 +187,7 @@ def test_names_that_are_scripts_do_nothing(chromium: browser.Browser, tmp_path: 
 
     over.lineage.result = lambda: [Edge(name, "writes", name, name, [], 1, 2, 3, 0, 1)]  # type: ignore[method-assign]
     page = tmp_path / "report.html"
-    page.write_text(written(over, [Source(name, [name])], None, name))
+    page.write_text(render(over, [Source(name, [name])], None, name))
     opened(chromium, page)
     assert chromium.of("document.title").startswith("Kafka traffic")
     assert chromium.of("document.images.length") == 0

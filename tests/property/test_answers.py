@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kwire.errors import KwireError
-from kwire.report import findings, overview, whole
+from kwire.report import findings, overview, page
 from kwire.tables.reading import read
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -29,14 +29,14 @@ def answers(data: bytes, window: int | None, *, dictionaries: bool) -> str:
         for name, batch in read(io.BytesIO(data), overview.TABLES, name="x", window=window, dictionaries=dictionaries):
             over.add(name, batch)
     over.finish()
-    assert whole.written(over, [whole.Source("x")])
+    assert page.render(over, [page.Source("x")])
     found = over.finder.result()
     findings.batch_of(found).validate(full=True)
     said = [
         sorted(str({**one.row(), "evidence": None}) for one in found),
         sorted(map(str, over.lineage.result())),
         sorted(map(str, over.auditor.result().rows())),
-        whole.figures(over),
+        page.figures(over),
     ]
     return json.dumps(said, sort_keys=True)
 

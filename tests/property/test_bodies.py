@@ -30,8 +30,8 @@ from kwire.kernels.engine import Engine
 from kwire.kernels.judging import FITS, MOST_JUDGED, fits
 from kwire.kernels.layouts import FRAME
 from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.protocol.api_table import api_table
 from kwire.protocol.describe import Shown, described
-from kwire.protocol.facts import facts
 from kwire.schema import model
 from kwire.tables.bodies import Bodies
 from kwire.tables.typed import Typed, body_type
@@ -154,7 +154,7 @@ def test_another_spelling_is_a_frame_and_has_the_same_text(engine: Engine, data:
     assert by_objects(other, shown) == by_objects(frame(message, version, drawn), shown)
     way, there = int(message.kind == "response"), sized(other.data)
     assert message.api_key is not None
-    said = engine(fits)(buffer(there + bytes(8)), 0, len(there), way, message.api_key, version, facts(), scratch())
+    said = engine(fits)(buffer(there + bytes(8)), 0, len(there), way, message.api_key, version, api_table(), scratch())
     assert said[0] == FITS, len(there) > MOST_JUDGED
 
 

@@ -36,7 +36,7 @@ from kwire.spark import across
 from kwire.spark.files import File, find
 from kwire.spark.options import Options, spark_schema
 from kwire.spark.reader import FileReader
-from kwire.spark.sensors import Whole, parts_of
+from kwire.spark.sensors import SensorFiles, parts_of
 from kwire.spark.workers import LackError
 from kwire.testing import packets
 
@@ -336,7 +336,7 @@ def in_stages(files: dict[str, bytes], part_bytes: int, kind: type[File] = Damag
     """The rows of ``frames``, as the stages of ``kwire.spark.read`` give them, one task after the other."""
     options = Options.of({"table": "frames", "paths": '["x"]'})
     found = [kind(Flaky(files), path, path, len(data), False) for path, data in files.items()]
-    parts = across.parts_of(across.wholes(found, None), part_bytes)
+    parts = across.parts_of(across.by_sensor(found, None), part_bytes)
     work = across._Work(options, across._Files.of(parts), 2, False)
     places = pa.RecordBatch.from_pydict({"place": list(range(len(parts)))})
     edges = [row for batch in work.scanned([places]) for row in batch.to_pylist()]
@@ -409,9 +409,9 @@ def test_small_files_are_read_together() -> None:
     def file(name: str, size: int | None) -> File:
         return File(None, name, name, size, False)
 
-    one = Whole((file("a", 10), file("b", 80), file("c", 20), file("d", None), file("e", 300)), tuple(range(5)))
-    other = Whole((file("f", 1),), (5,))
-    split = Whole(tuple(replace(file("g", 5), split=Split(k, k + 1, {})) for k in range(2)), (6, 7))
+    one = SensorFiles((file("a", 10), file("b", 80), file("c", 20), file("d", None), file("e", 300)), tuple(range(5)))
+    other = SensorFiles((file("f", 1),), (5,))
+    split = SensorFiles(tuple(replace(file("g", 5), split=Split(k, k + 1, {})) for k in range(2)), (6, 7))
     parts = parts_of([one, other, split], 100)
     assert [("".join(file.name for file in files), sensor) for files, sensor in parts] == [
         ("ab", 0), ("c", 0), ("d", 0), ("e", 0), ("f", 1), ("g", 2), ("g", 2)

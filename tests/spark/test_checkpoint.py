@@ -25,11 +25,11 @@ from kwire import capture
 from kwire.errors import KwireError
 from kwire.spark import checkpoint as carried_
 from kwire.spark.arrow import packed
-from kwire.spark.checkpoint import Carried, batch_of
+from kwire.spark.checkpoint import StateFolder, batch_of
 from kwire.spark.files import File
 from kwire.spark.options import Options, table_schema
 from kwire.spark.reader import FileReader
-from kwire.spark.sensors import wholes
+from kwire.spark.sensors import by_sensor
 from kwire.testing import packets
 
 pytestmark = pytest.mark.wide
@@ -51,10 +51,10 @@ def uncut() -> Counter[str]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("carried")
-    whole = packets.read(SHARE.read_bytes())
-    for n, (a, b) in enumerate(itertools.pairwise([0, 90, 200, 330, len(whole)])):
+    captures = packets.read(SHARE.read_bytes())
+    for n, (a, b) in enumerate(itertools.pairwise([0, 90, 200, 330, len(captures)])):
         path = made / f"{n}.pcap"
-        path.write_bytes(packets.write_pcap(whole[a:b], nano=True))
+        path.write_bytes(packets.write_pcap(captures[a:b], nano=True))
         os.utime(path, (1_800_000_000 + n, 1_800_000_000 + n))
     return made
 
@@ -63,53 +63,56 @@ def file(path: Path) -> File:
     return File(fs.LocalFileSystem(), str(path), str(path), path.stat().st_size, True)
 
 
-def rows(carried: Carried, batch: int, paths: list[Path], table: str = "records") -> list[dict[str, Any]]:
-    (whole,) = wholes([file(path) for path in paths], None)
+def rows(states: StateFolder, batch: int, paths: list[Path], table: str = "records") -> list[dict[str, Any]]:
+    (captures,) = by_sensor([file(path) for path in paths], None)
     options = Options.of({"path": "x", "table": table})
     reader = FileReader(options, table_schema(table))
-    found = batch_of(whole, "", batch, carried, reader.rows_of)
+    found = batch_of(captures, "", batch, states, reader.rows_of)
     return [row for part in found for row in part.to_pylist()]
 
 
 def test_connections_go_on_in_later_batches_and_batches_can_be_read_again(folder: Path, tmp_path: Path) -> None:
     files = [folder / f"{n}.pcap" for n in range(4)]
     (tmp_path / "0.json").write_text("{}")
-    carried = Carried(str(tmp_path / "state"), HOUR)
-    first = rows(carried, 1, files[:2])
-    second = rows(carried, 2, [files[2], tmp_path / "0.json"])
-    third = rows(carried, 3, files[3:])
+    states = StateFolder(str(tmp_path / "state"), HOUR)
+    first = rows(states, 1, files[:2])
+    second = rows(states, 2, [files[2], tmp_path / "0.json"])
+    third = rows(states, 3, files[3:])
     # Killed behind the state, before the batch was committed; again, from an older checkpoint.
-    assert rows(carried, 3, files[3:]) == third
-    assert rows(carried, 2, [files[2], tmp_path / "0.json"]) == second
+    assert rows(states, 3, files[3:]) == third
+    assert rows(states, 2, [files[2], tmp_path / "0.json"]) == second
     found = [row for row in (*first, *second, *third) if row["status"] != "bad_file"]
     assert plain(found) == uncut()
-    assert plain(row for n in range(4) for row in rows(Carried(str(tmp_path / f"{n}"), HOUR), 1, [files[n]])) != uncut()
+    assert (
+        plain(row for n in range(4) for row in rows(StateFolder(str(tmp_path / f"{n}"), HOUR), 1, [files[n]]))
+        != uncut()
+    )
     assert len({(row["connection"], row["frame"]) for row in found}) == len({row["frame"] for row in found})
     states = sorted((tmp_path / "state" / "sensor=").iterdir())
     assert [path.name for path in states] == [f"{n:012d}.state" for n in (1, 2, 3)]
     for n in range(4, 16):
-        rows(carried, n, [tmp_path / "0.json"])
-        carried.forget(n - 1)
+        rows(states, n, [tmp_path / "0.json"])
+        states.forget(n - 1)
     assert len(list((tmp_path / "state" / "sensor=").iterdir())) == 11
     states[-1].parent.joinpath("000000000100.state").write_bytes(b"nothing")
     with pytest.raises(KwireError, match="is no state of a stream"):
-        rows(carried, 101, files[3:])
+        rows(states, 101, files[3:])
 
 
 def test_late_captures_are_decoded_alone_and_idle_connections_given_up(folder: Path, tmp_path: Path) -> None:
     files = [folder / f"{n}.pcap" for n in range(4)]
-    carried = Carried(str(tmp_path / "state"), HOUR)
-    on_time = rows(carried, 1, [files[0], files[2]])
-    late = rows(carried, 2, [files[1]])
-    alone = rows(Carried(str(tmp_path / "alone"), HOUR), 1, [files[1]])
+    states = StateFolder(str(tmp_path / "state"), HOUR)
+    on_time = rows(states, 1, [files[0], files[2]])
+    late = rows(states, 2, [files[1]])
+    alone = rows(StateFolder(str(tmp_path / "alone"), HOUR), 1, [files[1]])
     # But for names, which are known from the others.
     assert [row["value"] for row in late] == [row["value"] for row in alone]
     assert {row["topic"] for row in alone} != {row["topic"] for row in late}
-    rest = rows(carried, 3, [files[3]])
-    both = Carried(str(tmp_path / "both"), HOUR)
+    rest = rows(states, 3, [files[3]])
+    both = StateFolder(str(tmp_path / "both"), HOUR)
     assert plain(on_time + rest) == plain(rows(both, 1, [files[0], files[2], files[3]]))
     # With no time at all, nothing goes on but what was seen with the last packet.
-    short = Carried(str(tmp_path / "short"), 0)
+    short = StateFolder(str(tmp_path / "short"), 0)
     state = [rows(short, n + 1, [files[n]]) for n in range(4)]
     assert sum(map(len, state)) > 0
     connections = short.load("", 5).connections
@@ -151,32 +154,32 @@ def test_a_stream_whose_state_is_gone_is_told(spark: SparkSession, folder: Path,
 
 def test_what_clients_were_told_in_one_batch_is_known_in_the_next(tmp_path: Path) -> None:
     data, expected = seeded("zstd", too_many_bytes)
-    whole = packets.read(data)
-    carried = Carried(str(tmp_path / "state"), HOUR)
+    captures = packets.read(data)
+    states = StateFolder(str(tmp_path / "state"), HOUR)
     found = []
-    places = [n * len(whole) // 4 for n in range(5)]
+    places = [n * len(captures) // 4 for n in range(5)]
     for n, (a, b) in enumerate(itertools.pairwise(places)):
         path = tmp_path / f"{n}.pcap"
-        path.write_bytes(packets.write_pcap(whole[a:b], nano=True))
-        found += rows(carried, n, [path], "client_metrics")
+        path.write_bytes(packets.write_pcap(captures[a:b], nano=True))
+        found += rows(states, n, [path], "client_metrics")
     reported = [(row["client_id"], one["rule"], None) for row in found for one in row["violations"]]
     assert reported == expected
     assert {row["requested"] for row in found if row["status"] == "ok"} == {True}
     damaged = tmp_path / "state" / "sensor=" / f"{2:012d}.state"
     damaged.write_bytes(damaged.read_bytes().replace(b'"subscriptions": [[', b'"subscriptions": [[7, '))
     with pytest.raises(KwireError, match="is no state of a stream"):
-        rows(carried, 3, [tmp_path / "3.pcap"], "client_metrics")
+        rows(states, 3, [tmp_path / "3.pcap"], "client_metrics")
 
 
 def test_deliveries_of_share_groups_are_those_that_the_member_was_told(spark: SparkSession, folder: Path) -> None:
     told = [json.loads(line) for line in SHARE.with_suffix(".told.jsonl").read_text().splitlines()]
     places = Counter((one["topic"], one["partition"], one["offset"]) for one in told if one["direction"] == "fetch")
     names = ["topic", "partition", "offset", "delivery_count", "status", "source"]
-    whole = spark.read.format("kwire").option("table", "records").schema(
+    captures = spark.read.format("kwire").option("table", "records").schema(
         "topic string, partition int, offset bigint, delivery_count smallint, status string, source string"
     )  # fmt: skip
     parts = kwire.spark.read(str(folder), table="records", columns=names)
-    for frame in (whole.load(str(SHARE)), parts):
+    for frame in (captures.load(str(SHARE)), parts):
         got = [row for row in frame.collect() if row.source == "fetch"]
         fetched = Counter((row.topic, row.partition, row.offset) for row in got if row.status == "ok")
         assert fetched == places
@@ -196,14 +199,14 @@ def test_deliveries_of_share_groups_are_those_that_the_member_was_told(spark: Sp
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Carried, Path, bytes]:
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[StateFolder, Path, bytes]:
     """A folder of states, the file of one that has something of everything, and what it holds."""
     made = tmp_path_factory.mktemp("states")
     data, _ = seeded("zstd", too_many_bytes)
-    whole = packets.read(data)
-    (made / "0.pcap").write_bytes(packets.write_pcap(whole[: len(whole) // 2], nano=True))
-    carried = Carried(str(made / "state"), HOUR)
-    rows(carried, 1, [made / "0.pcap"], "client_metrics")
+    captures = packets.read(data)
+    (made / "0.pcap").write_bytes(packets.write_pcap(captures[: len(captures) // 2], nano=True))
+    states = StateFolder(str(made / "state"), HOUR)
+    rows(states, 1, [made / "0.pcap"], "client_metrics")
     path = made / "state" / "sensor=" / f"{1:012d}.state"
     stored = path.read_bytes()
     head, _, rest = stored.partition(b"\n")
@@ -215,7 +218,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Carried, Path, by
         "joined": [["AAAA", 5, [[0, 8, 7]]]],
     }
     assert all(said["memory"]["client_metrics"][name] for name in ("asked", "links", "instances", "subscriptions"))
-    return carried, path, json.dumps(said).encode() + b"\n" + rest
+    return states, path, json.dumps(said).encode() + b"\n" + rest
 
 
 def ipc(batch: pa.RecordBatch, **options: Any) -> bytes:
@@ -236,22 +239,22 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(one, (*at, key))
 
 
-def test_a_state_that_can_be_one_is_taken(written: tuple[Carried, Path, bytes]) -> None:
-    carried, path, good = written
+def test_a_state_that_can_be_one_is_taken(written: tuple[StateFolder, Path, bytes]) -> None:
+    states, path, good = written
     path.write_bytes(good)
-    state = carried.load("", 2)
+    state = states.load("", 2)
     assert state.connections is not None
     assert (state.place, state.topics, set(state.memory)) == (1, {bytes(16): "orders"}, {"client_metrics"})
     path.with_name("7.state").write_bytes(b"")
     path.with_name("\u0661" * 12 + ".state").write_bytes(b"")
-    assert carried.load("", 99).place == 1
+    assert states.load("", 99).place == 1
 
 
 @pytest.mark.parametrize(
     "value", [None, -1, 1 << 61, 1 << 70, "x", "AAAA", "", True, [], {}, [[]], 1.5, [["AAAA", "x", []]]], ids=repr
 )
-def test_a_state_with_any_other_value_is_one_or_none(written: tuple[Carried, Path, bytes], value: Any) -> None:
-    carried, path, good = written
+def test_a_state_with_any_other_value_is_one_or_none(written: tuple[StateFolder, Path, bytes], value: Any) -> None:
+    states, path, good = written
     head, _, rest = good.partition(b"\n")
     said = json.loads(head)
     refused = []
@@ -267,7 +270,7 @@ def test_a_state_with_any_other_value_is_one_or_none(written: tuple[Carried, Pat
         path.write_bytes(json.dumps(changed).encode() + b"\n" + rest)
         try:
             # What was taken must not fail later: neither as a bad file, nor otherwise.
-            found = rows(carried, 2, [path.parents[2] / "0.pcap"], "client_metrics")
+            found = rows(states, 2, [path.parents[2] / "0.pcap"], "client_metrics")
             assert not [row for row in found if row["status"] == "bad_file"]
         except KwireError as error:
             refused.append(str(error))
@@ -275,11 +278,11 @@ def test_a_state_with_any_other_value_is_one_or_none(written: tuple[Carried, Pat
     assert not [said for said in refused if "is no state of a stream" not in said]
 
 
-def test_a_damaged_state_is_an_error_and_no_bad_file(written: tuple[Carried, Path, bytes]) -> None:
-    carried, path, good = written
+def test_a_damaged_state_is_an_error_and_no_bad_file(written: tuple[StateFolder, Path, bytes]) -> None:
+    states, path, good = written
     path.write_bytes(good)
     path.with_name(f"{2:012d}.state").unlink(missing_ok=True)
-    connections = carried.load("", 2).connections
+    connections = states.load("", 2).connections
     assert connections is not None
     (batch,) = connections.to_batches()
     head = good.partition(b"\n")[0] + b"\n"
@@ -299,7 +302,7 @@ def test_a_damaged_state_is_an_error_and_no_bad_file(written: tuple[Carried, Pat
     for name, data in wrong.items():
         path.write_bytes(data)
         with pytest.raises(KwireError, match="is no state of a stream"):
-            rows(carried, 2, [path.parents[2] / "0.pcap"], "client_metrics")
+            rows(states, 2, [path.parents[2] / "0.pcap"], "client_metrics")
         assert not path.with_name(f"{2:012d}.state").exists(), name
 
 
@@ -310,9 +313,9 @@ def with_role(connections: pa.Table, role: int) -> pa.Table:
 
 
 def test_a_small_state_does_not_become_a_large_one(
-    written: tuple[Carried, Path, bytes], monkeypatch: pytest.MonkeyPatch
+    written: tuple[StateFolder, Path, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carried, path, good = written
+    states, path, good = written
     head = good.partition(b"\n")[0] + b"\n"
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, "zstd") as stream:
@@ -341,20 +344,20 @@ def test_a_small_state_does_not_become_a_large_one(
     with monkeypatch.context() as patch:
         patch.setattr(carried_.pa, "CompressedInputStream", Counted)
         with pytest.raises(KwireError, match="more than 4 MiB, decompressed"):
-            carried.load("", 2)
+            states.load("", 2)
     assert sum(pieces) <= (4 << 20) + 2 * len(bomb) + (2 << 20)
     monkeypatch.setattr(carried_, "MOST_STATE", len(good) - 1)
     path.write_bytes(good)
     monkeypatch.setattr(carried_, "opened", None)
     with pytest.raises(KwireError, match="a file of more than 0 MiB"):
-        carried.load("", 2)
+        states.load("", 2)
 
 
 def test_what_could_not_be_read_again_is_not_written(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carried = Carried(str(tmp_path / "state"), HOUR)
+    states = StateFolder(str(tmp_path / "state"), HOUR)
     monkeypatch.setattr(carried_, "MOST_HEAD", 10)
     with pytest.raises(KwireError, match="'stateTimeout' gives them up sooner"):
-        rows(carried, 1, [folder / "0.pcap"])
+        rows(states, 1, [folder / "0.pcap"])
     assert not list((tmp_path / "state").rglob("*.state"))

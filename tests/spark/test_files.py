@@ -20,10 +20,10 @@ from kwire.capture.parts import Part
 from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError, KwireError
 from kwire.spark import files
-from kwire.spark.checkpoint import Carried
+from kwire.spark.checkpoint import StateFolder
 from kwire.spark.options import Options
 from kwire.spark.reader import FilePartition, SensorPartition
-from kwire.spark.sensors import Whole, sensor_of, wholes
+from kwire.spark.sensors import SensorFiles, by_sensor, sensor_of
 from kwire.spark.source import KwireDataSource
 
 SECRETS = ("AKIDEXAMPLE", "wJalr", "XUtn", "FEMI", "hunter2", "t0ken")
@@ -194,8 +194,14 @@ def test_no_repr_has_a_secret(tmp_path: Path) -> None:
         {"path": uri, "keylog": uri, "topic_ids": uri, "across": "true", "statelocation": uri, "s3.secret_key": CANARY}
     )
     for one in (
-        *(split, file, FilePartition((file,)), SensorPartition(Whole((file,), (0,))), Part(split=split, state=saved)),
-        *(options, options.stores, options.stream, Carried(uri, 0, options.stores)),
+        *(
+            split,
+            file,
+            FilePartition((file,)),
+            SensorPartition(SensorFiles((file,), (0,))),
+            Part(split=split, state=saved),
+        ),
+        *(options, options.stores, options.stream, StateFolder(uri, 0, options.stores)),
     ):
         assert CANARY not in repr(one), type(one)
 
@@ -321,6 +327,6 @@ def test_sensors_that_are_dates_are_a_warning(
         (tmp_path / one / "a.pcap").touch()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        wholes(files.find([str(tmp_path)]), sensor)
+        by_sensor(files.find([str(tmp_path)]), sensor)
     assert len(caught) == (said is not None)
     assert said is None or re.search(said, str(caught[0].message))

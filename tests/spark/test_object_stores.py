@@ -22,7 +22,7 @@ from kwire import capture
 from kwire.errors import CaptureError, KwireError
 from kwire.spark.files import File, filesystem_of, find
 from kwire.spark.options import Options
-from kwire.spark.prefetch import AT_ONCE, ATTEMPTS, FIRST, PIECE, Ahead, StoreError
+from kwire.spark.prefetch import AT_ONCE, ATTEMPTS, FIRST, PIECE, Prefetched, StoreError
 from kwire.spark.stores import Stores
 
 pytestmark = pytest.mark.wide
@@ -347,7 +347,7 @@ class Slow:
 
 def test_no_more_is_out_than_is_said() -> None:
     file = Slow(bytes(6 * PIECE))
-    with Ahead(file) as stream:
+    with Prefetched(file) as stream:
         assert len(stream.read(PIECE) or b"") == FIRST
         assert len(file.asked) == 1
         file.let.set()
@@ -361,7 +361,7 @@ def test_no_more_is_out_than_is_said() -> None:
 def test_what_fails_fails_where_it_is_read() -> None:
     file = Slow(bytes(4 * PIECE), broken=FIRST + PIECE)
     file.let.set()
-    stream = Ahead(file)
+    stream = Prefetched(file)
     found = 0
     with contextlib.suppress(OSError):
         while more := stream.read(PIECE):
@@ -370,7 +370,7 @@ def test_what_fails_fails_where_it_is_read() -> None:
     stream.close()
     shorter = Slow(bytes(FIRST + 10))
     shorter.let.set()
-    stream = Ahead(shorter)
+    stream = Prefetched(shorter)
     assert stream.read(FIRST)
     shorter._data = bytes(FIRST + 3)
     with pytest.raises(OSError, match=f"has become shorter: 3 of 10 bytes from byte {FIRST} on"):
@@ -395,7 +395,7 @@ class Moody(Slow):
 def test_a_piece_is_asked_for_again_if_an_answer_was_cut_off() -> None:
     cut = [OSError("the answer ended early")] * (ATTEMPTS - 1)
     file = Moody(b"0123456789", cut)
-    with Ahead(file) as stream:
+    with Prefetched(file) as stream:
         assert stream.read(10) == b"0123456789"
     assert len(file.asked) == ATTEMPTS
     for errors in (
@@ -404,7 +404,7 @@ def test_a_piece_is_asked_for_again_if_an_answer_was_cut_off() -> None:
         [FileNotFoundError("gone")],
     ):
         count, file = len(errors), Moody(b"0123456789", errors)
-        with Ahead(file) as stream, pytest.raises(StoreError):
+        with Prefetched(file) as stream, pytest.raises(StoreError):
             stream.read(10)
         assert len(file.asked) == count
 

@@ -48,9 +48,9 @@ _ONE_TEXT: Final = "report/test_sums.py::test_equal_texts_of_a_table_are_one_obj
 _NULL: Final = _EDGES + "test_a_tagged_struct_may_be_null"
 _BAD_BLOCK: Final = "capture/test_containers.py::test_a_damaged_pcapng_block_is_an_error_after_what_is_before"
 _GOOD_BLOCK: Final = "capture/test_containers.py::test_a_pcapng_block_that_is_just_long_enough_is_none_of_these"
-_COST: Final = "records/test_portions.py::test_no_part_costs_more_than_the_most"
-_CUT: Final = "records/test_portions.py::test_record_sets_and_records_beyond_a_batch_are_cut"
-_ROWS: Final = "records/test_portions.py::test_no_part_has_more_than_the_most_rows"
+_COST: Final = "records/test_batching.py::test_no_part_costs_more_than_the_most"
+_CUT: Final = "records/test_batching.py::test_record_sets_and_records_beyond_a_batch_are_cut"
+_ROWS: Final = "records/test_batching.py::test_no_part_has_more_than_the_most_rows"
 
 MUTANTS: Final = [
     # Varints of five bytes with bits beyond 32.
@@ -184,14 +184,14 @@ MUTANTS: Final = [
     Mutant("codec/reference.py", "_uvarint._build(0 if obj is None else 1, stream, context, path)",
            "_uvarint._build(1, stream, context, path)", _NULL),
     # Splitting beyond what an Arrow batch can hold.
-    Mutant("records/portions.py", 'before[0] + most, "right"', 'most, "right"', _COST),
-    Mutant("records/portions.py", 'before[0] + most, "right"', 'before[0] + most, "left"', _COST),
-    Mutant("records/portions.py", 'before[1] + most_rows, "right"', 'before[1] + most_rows, "left"', _ROWS),
-    Mutant("records/portions.py", 'before[1] + most_rows, "right"', 'before[1] + 2 * most_rows, "right"', _ROWS),
-    Mutant("records/portions.py", "last = max(last, first + 1)", "last = max(last, first + 2)", _COST),
-    Mutant("records/portions.py", "and costs.sum() <= most:", "and costs.sum() <= 2 * most:", _COST),
-    Mutant("records/columns.py", "        return portions(costs)\n", "        return iter([(0, rows)])\n", _CUT),
-    Mutant("records/columnar.py", "list(portions(*totals)) or [(0, 0)]", "[(0, sets)]", _CUT),
+    Mutant("records/batching.py", 'before[0] + most, "right"', 'most, "right"', _COST),
+    Mutant("records/batching.py", 'before[0] + most, "right"', 'before[0] + most, "left"', _COST),
+    Mutant("records/batching.py", 'before[1] + most_rows, "right"', 'before[1] + most_rows, "left"', _ROWS),
+    Mutant("records/batching.py", 'before[1] + most_rows, "right"', 'before[1] + 2 * most_rows, "right"', _ROWS),
+    Mutant("records/batching.py", "last = max(last, first + 1)", "last = max(last, first + 2)", _COST),
+    Mutant("records/batching.py", "and costs.sum() <= most:", "and costs.sum() <= 2 * most:", _COST),
+    Mutant("records/columns.py", "        return batch_ranges(costs)\n", "        return iter([(0, rows)])\n", _CUT),
+    Mutant("records/columnar.py", "list(batch_ranges(*totals)) or [(0, 0)]", "[(0, sets)]", _CUT),
     # Damaged pcapng blocks.
     Mutant("kernels/packets.py", "if total < _ENHANCED_FRAME:", "if False:",
            "capture/test_containers.py::test_a_pcapng_block_that_is_too_short_may_stand_at_the_end"),

@@ -151,14 +151,14 @@ class Stalled(Rule[Limits]):
                 begins, ends = self._runs[broker].all()
                 long = np.flatnonzero(begins[1:] - ends[:-1] - 1 >= least)
                 silent[broker] = (ends[long] + 1).tolist(), begins[long + 1].tolist()
-            first, behind = silent[broker]
+            first, after = silent[broker]
             # Slots in which it waited as a whole.
             asked = -(-(time - round(latency * 1000)) // _SLOT)
-            at = bisect.bisect_right(behind, time // _SLOT) - 1
-            while at >= 0 and behind[at] - asked >= least:
-                slots = behind[at] - max(first[at], asked)
+            at = bisect.bisect_right(after, time // _SLOT) - 1
+            while at >= 0 and after[at] - asked >= least:
+                slots = after[at] - max(first[at], asked)
                 if slots >= least:
-                    one = made.setdefault(broker, {}).setdefault(behind[at], _Stall())
+                    one = made.setdefault(broker, {}).setdefault(after[at], _Stall())
                     one.slots = max(one.slots, slots)
                     one.connections.add((capture, connection))
                     one.apis[api] += 1

@@ -160,7 +160,7 @@ class _Course:
 
 
 @dataclass(slots=True)
-class _Behind:
+class _Lag:
     """A group and what it has committed last of a topic."""
 
     rows: dict[int | None, tuple[dict[str, Any], int]]
@@ -201,9 +201,9 @@ class Lag(Offsets):
         found = self.commits.of(rows)
         self._grow(self._offsets, found.rows, PLACE, found.at, found.offsets)
         told = rows.where(api_name="Fetch", direction="response", status="ok")
-        self._told(rows, told, "high_watermark")
+        self._seen_end(rows, told, "high_watermark")
         # No offset that a broker gives here is beyond the high watermark.
-        self._told(rows, rows.where(api_name="ListOffsets", direction="response", status="ok"), "offset")
+        self._seen_end(rows, rows.where(api_name="ListOffsets", direction="response", status="ok"), "offset")
         self._written(rows)
 
     @staticmethod
@@ -227,7 +227,7 @@ class Lag(Offsets):
             largest[tuple(key)] = max(most, largest.get(tuple(key), most))
         return largest
 
-    def _told(self, rows: Rows, told: Array, column: str) -> None:
+    def _seen_end(self, rows: Rows, told: Array, column: str) -> None:
         told = told[rows.values(column, -1)[told] >= 0]
         largest = self._grow(self._ends, rows, _LOG, told, rows.values(column)[told])
         for log, most in largest.items():
@@ -299,7 +299,7 @@ class Lag(Offsets):
             made[topic, partition] = max(end, made.get((topic, partition), 0))
         return made
 
-    def _groups(self) -> dict[tuple[Any, ...], _Behind]:
+    def _groups(self) -> dict[tuple[Any, ...], _Lag]:
         """By cluster, group and topic: the lag, where it is known."""
         ends = self._newest_of()
         last: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -308,11 +308,11 @@ class Lag(Offsets):
             key = self.commits.clusters.of((host, port)), group, topic, partition
             if key not in last or row["time"] >= last[key]["time"]:
                 last[key] = row
-        made: dict[tuple[Any, ...], _Behind] = {}
+        made: dict[tuple[Any, ...], _Lag] = {}
         for (cluster, group, topic, partition), row in last.items():
             end = ends.get((cluster, topic, partition))
             if end is not None and row["offset"] >= 0:
-                one = made.setdefault((cluster, group, topic), _Behind({}))
+                one = made.setdefault((cluster, group, topic), _Lag({}))
                 one.rows[partition] = row, max(0, end - row["offset"])
         return made
 
@@ -323,7 +323,7 @@ class Lag(Offsets):
                 for partition, (_, lag) in one.rows.items():
                     yield group, topic, partition, lag
 
-    def _growth(self, groups: Mapping[tuple[Any, ...], _Behind]) -> None:
+    def _growth(self, groups: Mapping[tuple[Any, ...], _Lag]) -> None:
         """Find out by how much lag grew, where it only grew."""
         ends: dict[_OfCluster, list[_Course]] = {}
         for (host, port, topic, partition), course in self._ends.items():
@@ -349,19 +349,19 @@ class Lag(Offsets):
             grows = one.grew >= self.limits.growing_lag and one.seconds >= self.limits.growing_seconds
             if one.lag < self.limits.lag and not grows:
                 continue
-            behind = {partition: (row, lag) for partition, (row, lag) in one.rows.items() if lag}
+            lagging = {partition: (row, lag) for partition, (row, lag) in one.rows.items() if lag}
             tally = Tally(where=())
             who: set[tuple[str, str]] = set()
-            for row, _ in behind.values():
+            for row, _ in lagging.values():
                 where = (row["capture"], row["connection"], row["frame"])
                 tally.join(Tally(1, 0, row["time"], row["time"], (where,)))
                 who.add((row["client_host"], row["client_id"]))
-            if len(behind) == 1:
-                ((partition, (row, lag)),) = behind.items()
+            if len(lagging) == 1:
+                ((partition, (row, lag)),) = lagging.items()
                 said = f"{lag} records behind: {row['offset']} committed, the log ends at {row['offset'] + lag}"
             else:
-                partition, most = None, max(lag for _, lag in behind.values())
-                said = f"{one.lag} records behind in {len(behind)} partitions, {most} at most in one"
+                partition, most = None, max(lag for _, lag in lagging.values())
+                said = f"{one.lag} records behind in {len(lagging)} partitions, {most} at most in one"
             if grows:
                 said += f"; that grew by {one.grew} in {one.seconds:.0f} s, although the group works"
             host, client = who.pop() if len(who) == 1 else (None, None)

@@ -33,11 +33,11 @@ _WRITTEN: Final = ("REQUEST_TIMED_OUT", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
 """Errors after which a batch may be there all the same."""
 _MOST: Final = 1 << 16
 """Batches that came again, and places with known errors,"""
-_MOST_TOLD: Final = 1 << 10
+_MOST_REFUSALS: Final = 1 << 10
 """and errors of each."""
 
 
-class _Told(Generic[_Place]):
+class _Refusals(Generic[_Place]):
     """When errors were reported, by place."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class _Told(Generic[_Place]):
         """Take an error."""
         if len(self._of) < _MOST or place in self._of:
             mine = self._of.setdefault(place, [])
-            if len(mine) < _MOST_TOLD:
+            if len(mine) < _MOST_REFUSALS:
                 mine.append(time)
 
     def between(self, place: _Place, first: int, last: int) -> bool:
@@ -84,7 +84,7 @@ class Retried(Rule[Limits]):
         self._again: list[pa.Table] = []
         """Batches that came again, with where and when the one before was sent."""
         self._found = 0
-        self._refused: _Told[tuple[str, int, str | None, int | None]] = _Told()
+        self._refused: _Refusals[tuple[str, int, str | None, int | None]] = _Refusals()
 
     def take(self, name: str, rows: Rows) -> None:
         if name == "records":
@@ -205,7 +205,7 @@ class Duplicates(Rule[Limits]):
         """Connections with requests that were not answered, and whose they are."""
         self._answered = Tallies("of_capture", "connection", *CLIENT, largest=True)
         """Of connections and clients: when the last request was sent that was answered."""
-        self._unsure: _Told[tuple[str, int]] = _Told()
+        self._unsure: _Refusals[tuple[str, int]] = _Refusals()
         """Of connections: errors after which a batch may be there all the same."""
 
     def take(self, name: str, rows: Rows) -> None:
@@ -218,9 +218,9 @@ class Duplicates(Rule[Limits]):
                 if len(self._open) < _MOST:
                     self._open[capture, connection] = client[0], client[1]
         else:
-            self._told(rows)
+            self._answers(rows)
 
-    def _told(self, rows: Rows) -> None:
+    def _answers(self, rows: Rows) -> None:
         told = rows.where(api_name="Produce", direction="response")
         made = rows.part((*FRAME, "timestamp", *CLIENT, "latency_ms"), told)
         made = made.append_column("of_capture", made["capture"])

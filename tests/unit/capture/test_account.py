@@ -12,7 +12,7 @@ from made_captures import exchange
 from packets import Connection, Packet, metadata, metadata_answer, pcap, sized
 from tls_connections import made13
 
-from kwire.capture.account import Balance, Line, whole
+from kwire.capture.account import Balance, Line, total
 from kwire.capture.reading import Reading
 from kwire.errors import CaptureError
 from kwire.kernels.layouts import Status
@@ -39,7 +39,7 @@ def balanced(lines: list[Line]) -> Balance:
         balance = line.balance
         assert (balance.nowhere, balance.twice) == (0, 0), line
         assert sum(balance.rows.values()) == balance.captured
-    return whole(lines)
+    return total(lines)
 
 
 def test_every_byte_is_in_a_row_or_was_seen_before() -> None:

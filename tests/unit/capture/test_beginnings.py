@@ -12,7 +12,7 @@ from made_captures import Row, exchange, read
 from packets import SYN, Connection, Packet, metadata, metadata_answer, pcap
 from split_captures import compared, rows_of
 
-from kwire.capture.account import whole
+from kwire.capture.account import total
 from kwire.capture.reading import Reading
 from kwire.capture.tracker import Tracker
 
@@ -61,7 +61,7 @@ def in_any_window(packets: Sequence[Packet], cuts: Sequence[int] = (1, 2, 3, 4, 
     reading = Reading(io.BytesIO(data), account=True)
     for _ in reading:
         pass
-    balance = whole(reading.tracker.account())
+    balance = total(reading.tracker.account())
     assert (balance.nowhere, balance.twice) == (0, 0)
     return rows
 

@@ -11,7 +11,7 @@ from made_captures import Row, exchange, read
 from packets import ACK, SYN, Connection, Packet, metadata, metadata_answer, pcap
 from split_captures import compared, rows_of
 
-from kwire.capture.account import Balance, whole
+from kwire.capture.account import Balance, total
 from kwire.capture.reading import Reading
 from kwire.capture.tracker import Tracker
 
@@ -46,7 +46,7 @@ def balance(packets: Sequence[Packet]) -> Balance:
     reading = Reading(io.BytesIO(pcap(packets)), account=True)
     for _ in reading:
         pass
-    found = whole(reading.tracker.account())
+    found = total(reading.tracker.account())
     assert (found.nowhere, found.twice) == (0, 0)
     return found
 

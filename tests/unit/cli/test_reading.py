@@ -27,7 +27,7 @@ def test_a_pipe_is_emptied_before_anybody_reads() -> None:
 
 
 def test_what_is_read_ahead_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Live, "AHEAD", 1 << 16)
+    monkeypatch.setattr(Live, "PREFETCH", 1 << 16)
     read, write = os.pipe()
     live = Live(read, follow=False)
     os.close(read)

@@ -61,7 +61,7 @@ class Client:
         """Asks, and is told; the rules that both break."""
         time = int(at * SECOND)
         asked = messages.GetTelemetrySubscriptionsRequest(client_instance_id=instance)
-        told = {
+        subscribed = {
             "error_code": code,
             "client_instance_id": self.instance,
             "subscription_id": subscription_id(ASKED, INTERVAL, self.instance),
@@ -71,9 +71,9 @@ class Client:
             "telemetry_max_bytes": 100,
             "delta_temporality": True,
         }
-        answer = messages.GetTelemetrySubscriptionsResponse(**(told | more))
+        answer = messages.GetTelemetrySubscriptionsResponse(**(subscribed | more))
         found = self.sessions.asks(self.connection, asked, time)
-        return [one.rule for one in found + self.sessions.told(self.connection, instance, answer, time)]
+        return [one.rule for one in found + self.sessions.subscribed(self.connection, instance, answer, time)]
 
     def pushes(self, at: float, code: int = 0, instance: Any = None, **more: Any) -> list[str]:
         fields = {

@@ -20,7 +20,7 @@ from kwire.kernels.names import LONGEST_NAME, NameTable
 from kwire.kernels.numbers import grown
 from kwire.kernels.ordering import by_order, tell_the_rest, with_body_of
 from kwire.kernels.pairing import DISORDER, MOST_OVERTAKEN, move_lookup
-from kwire.protocol.facts import facts
+from kwire.protocol.api_table import api_table
 
 Brief = tuple[int, Status, int]
 """0 for a request and 1 for a response, what became of it, and its correlation id; of a gap the bytes skipped."""
@@ -38,7 +38,7 @@ def read(engine: Engine, capture: Capture, a: Run = (), b: Run = (), **options: 
     """The frames of one window; everything fits."""
     capture.room["frames"] = capture.room["active"] = capture.room["begun"] = 0
     rows = np.empty(200, FRAME)
-    assert engine(frames_and_pairs)(window(a, b, **options), capture, facts(), scratch(), rows)
+    assert engine(frames_and_pairs)(window(a, b, **options), capture, api_table(), scratch(), rows)
     if options.get("final"):
         capture.room["active"] = 0
         assert engine(tell_the_rest)(capture, 2, 0, rows)
@@ -285,7 +285,7 @@ def test_a_table_that_is_full_stops_the_kernel_which_goes_on_where_it_was(engine
     while not engine(frames_and_pairs)(
         made,
         capture := capture._replace(names=table.names, pool=table.pool, lookup=table.lookup, names_used=table.used),
-        facts(),
+        api_table(),
         state_of_ways,
         rows,
     ):
@@ -391,7 +391,7 @@ def test_acks_where_it_usually_is_is_what_its_program_reads(
     id_ = b"" if version < 3 else empty if transaction is None else size(transaction) + transaction.encode()
     name = b"\xff\xff" if client is None else struct.pack(">h", len(client)) + client.encode()
     tags = (b"\0", b"\1\5\2hi") if flexible else (b"",)
-    by_program = facts()._replace(acks_behind=np.full_like(facts().acks_behind, -1))
+    by_program = api_table()._replace(acks_behind=np.full_like(api_table().acks_behind, -1))
     seen = set()
     for acks, tag in itertools.product((-1, 0, 1, 0x100), tags):
         whole = struct.pack(">hhi", 0, version, 7) + name + tag + id_ + struct.pack(">hi", acks, 1000)
@@ -406,11 +406,11 @@ def test_acks_where_it_usually_is_is_what_its_program_reads(
             place = window([(0, body + bytes(40))])
             row = np.zeros(1, FRAME)[0]
             row.version, row.seen = version, len(body)
-            said = [_is_answered(place, one, scratch(), row) for one in (facts(), by_program)]
+            said = [_is_answered(place, one, scratch(), row) for one in (api_table(), by_program)]
             assert said[0] == said[1], body
             seen.add(said[0])
     assert seen == {True, False}
 
 
 def test_acks_of_every_version_is_where_a_constant_says() -> None:
-    assert (facts().acks_behind[:, 0] >= 0).all()
+    assert (api_table().acks_behind[:, 0] >= 0).all()

@@ -27,7 +27,7 @@ from kwire.kernels.judging import (
 from kwire.kernels.layouts import FRAME, Status
 from kwire.kernels.programs import MAX_DEPTH, registers_of
 from kwire.kernels.shapes import memory_for
-from kwire.protocol.facts import facts
+from kwire.protocol.api_table import api_table
 from kwire.schema.keys import ApiKey
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -40,7 +40,7 @@ def judged(engine: Engine, data: bytes, way: int, api: int, version: int, stop: 
     """What is said of ``data``, of which ``stop`` bytes are there; behind them stand others, which must not count."""
     there = data[:stop]
     buf = buffer(b"\xee" * 5 + there + b"\xee" * 20)
-    said, looked = engine(fits)(buf, 5, 5 + len(there), way, api, version, facts(), scratch())
+    said, looked = engine(fits)(buf, 5, 5 + len(there), way, api, version, api_table(), scratch())
     return int(said), int(looked)
 
 
@@ -170,7 +170,7 @@ def test_what_is_cut_off_may_go_on_as_far_as_the_size_says(engine: Engine) -> No
 
 def test_some_response_is_one_of_any_api_and_version(engine: Engine) -> None:
     def some(data: bytes) -> bool:
-        return bool(engine(fits_some_response)(buffer(data + bytes(8)), 0, len(data), facts(), scratch()))
+        return bool(engine(fits_some_response)(buffer(data + bytes(8)), 0, len(data), api_table(), scratch()))
 
     assert some(sized(metadata_answer(7)))
     assert some(sized(response(7, BROKER + bytes(4))))
@@ -198,7 +198,7 @@ def test_error_35_of_another_api_is_no_reason_for_version_0(engine: Engine) -> N
     rows["api"], rows["version"] = [ApiKey.HEARTBEAT, ApiKey.HEARTBEAT, ApiKey.API_VERSIONS], [0, 4, 4]
     found, no_rows = np.zeros(3, np.int64), np.zeros((0, 3), np.int64)
     left = np.empty(MAX_DEPTH, np.int64)
-    memory = memory_for(facts().layout_starts)
-    said = engine(left_over)(buffer(data), rows, 0, facts(), registers_of(1), left, no_rows, 0, found, memory)
+    memory = memory_for(api_table().layout_starts)
+    said = engine(left_over)(buffer(data), rows, 0, api_table(), registers_of(1), left, no_rows, 0, found, memory)
     assert said == (3, 0, 1)
     assert found.tolist() == [0, UNREADABLE, 0]

@@ -31,7 +31,7 @@ from kwire.kernels.pairing import (
     wait_for,
 )
 from kwire.kernels.roles import LARGEST_FRAME, NEED_MORE, NO, YES
-from kwire.protocol.facts import facts
+from kwire.protocol.api_table import api_table
 from kwire.schema.keys import ApiKey
 
 
@@ -335,7 +335,7 @@ def plausible(
     made = window([], [(0, data)])
     return int(
         engine(plausible_response)(
-            made, conn, *lists.tables, facts(), scratch(), 0, len(data), touching, ends_here, until
+            made, conn, *lists.tables, api_table(), scratch(), 0, len(data), touching, ends_here, until
         )
     )
 
@@ -373,7 +373,7 @@ def test_a_response_that_is_waited_for_has_the_body_of_its_version(engine: Engin
 
 
 def test_a_response_needs_a_size_that_its_api_can_have(engine: Engine) -> None:
-    least = int(facts().apis["least_response"][ApiKey.METADATA])
+    least = int(api_table().apis["least_response"][ApiKey.METADATA])
     assert least > 5
     assert plausible(engine, frame(7, least), (7, ApiKey.METADATA)) == YES
     assert plausible(engine, frame(7, least - 1), (7, ApiKey.METADATA)) == NO
@@ -399,6 +399,6 @@ def test_a_request_that_is_younger_than_the_response_is_not_answered_by_it(engin
         made = window([], [(0, data)])
         conn = lists.connections[0]
         found = engine(plausible_response)(
-            made, conn, *lists.tables, facts(), scratch(), 0, len(data), False, False, until
+            made, conn, *lists.tables, api_table(), scratch(), 0, len(data), False, False, until
         )
         assert found == said

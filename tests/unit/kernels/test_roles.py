@@ -26,7 +26,7 @@ from kwire.kernels.roles import (
     plausible_request,
     settle,
 )
-from kwire.protocol.facts import facts
+from kwire.protocol.api_table import api_table
 from kwire.schema.keys import ApiKey
 
 STRONG = sized(metadata(7))
@@ -42,7 +42,7 @@ def settled(engine: Engine, known: Any, a: Run = (), b: Run = (), streams: Any =
     """The role of ``known``, a table of one connection, after these pieces."""
     streams = directions() if streams is None else streams
     made = window(a, b, **fields)
-    engine(settle)(made, facts(), scratch(), streams, known[0], 0, len(made.active))
+    engine(settle)(made, api_table(), scratch(), streams, known[0], 0, len(made.active))
     if known["role"][0] == Role.UNKNOWN:
         engine(let_go)(made, streams, known[0], 0, len(made.active))
     return Role(int(known["role"][0]))
@@ -349,7 +349,9 @@ def test_a_little_is_held_of_a_connection_of_unknown_kind_and_the_rest_let_go(en
 
 def plausible(engine: Engine, data: bytes, end: int | None = None) -> int:
     return int(
-        engine(plausible_request)(buffer(b"before" + data), 6, 6 + (len(data) if end is None else end), facts().apis)
+        engine(plausible_request)(
+            buffer(b"before" + data), 6, 6 + (len(data) if end is None else end), api_table().apis
+        )
     )
 
 
@@ -398,7 +400,7 @@ def test_the_bounds_of_a_plausible_request(engine: Engine, data: bytes, said: in
 
 
 def test_every_version_of_every_api_is_plausible_and_the_next_is_not(engine: Engine) -> None:
-    apis = facts().apis
+    apis = api_table().apis
     known = np.flatnonzero(apis["latest"] >= 0).tolist()
     assert len(known) > 70
     for api in known:
@@ -414,8 +416,8 @@ def test_every_version_of_every_api_is_plausible_and_the_next_is_not(engine: Eng
 def test_controlled_shutdown_has_a_client_id_from_version_1_on(engine: Engine) -> None:
     for version in (1, 2, 3):
         made = sized(request(7, version, 5, bytes(12)))
-        assert engine(plausible_request)(buffer(made), 0, len(made), facts().apis) == YES
+        assert engine(plausible_request)(buffer(made), 0, len(made), api_table().apis) == YES
     # Version 0 has none, and 12 bytes in all.
     for size, verdict in ((12, YES), (13, NO), (11, NO)):
         made = sized(struct.pack(">hhi", 7, 0, 5) + bytes(size - 8))
-        assert engine(plausible_request)(buffer(made), 0, len(made), facts().apis) == verdict
+        assert engine(plausible_request)(buffer(made), 0, len(made), api_table().apis) == verdict

@@ -14,10 +14,10 @@ from kwire.kernels.layouts import FRAME
 from kwire.kernels.programs import INSTRUCTION, MAX_DEPTH, Op, registers_of
 from kwire.kernels.roles import Facts
 from kwire.kernels.shapes import KIND, NOWHERE, WAYS, Memory, memory_for
-from kwire.protocol.facts import facts
+from kwire.protocol.api_table import api_table
 from kwire.schema.keys import ApiKey
 
-STARTS = facts().layout_starts
+STARTS = api_table().layout_starts
 LAYOUTS = [(int(kind), int(version)) for kind, version in np.argwhere(STARTS >= 0)]
 FETCH, PRODUCE, METADATA = (2 * int(key) for key in (ApiKey.FETCH, ApiKey.PRODUCE, ApiKey.METADATA))
 _NEVER_LEARN = 15
@@ -48,12 +48,12 @@ class Drawn:
         self.bytes = b""
         self._form, self._rng, self._most, self._errors = form, rng, most, errors
         pc = self._run(pc)
-        assert facts().layouts[pc]["op"] == Op.STOP
+        assert api_table().layouts[pc]["op"] == Op.STOP
 
     def _run(self, pc: int) -> int:
         """Draws until the end of the program or of an element."""
         while True:
-            one: Any = facts().layouts[pc]
+            one: Any = api_table().layouts[pc]
             op, width, least = int(one["op"]), int(one["width"]), int(one["least"])
             if op in (Op.STOP, Op.NEXT):
                 return pc
@@ -117,7 +117,7 @@ def said(
     rows["api"], rows["response"], rows["version"] = kind // 2, kind % 2, version
     data = np.frombuffer(b"".join(bodies) + b"\xee" * 64, np.uint8).copy()
     found, errors, left = np.zeros(len(bodies), np.int64), np.empty((room, 3), np.int64), np.empty(MAX_DEPTH, np.int64)
-    run, known = engine(left_over), known or facts()
+    run, known = engine(left_over), known or api_table()
     done, count, odd = run(data, rows, 0, known, registers_of(1), left, errors, 0, found, memory)
     assert (done, odd) == (len(bodies), np.count_nonzero(found))
     return found.tolist(), errors[:count, :2].tolist()
@@ -253,7 +253,7 @@ def test_elements_without_bytes(engine: Engine) -> None:
     code = np.zeros(4, INSTRUCTION)
     code["op"] = [Op.ARRAY, Op.NEXT, Op.BYTES, Op.STOP]
     code["width"], code["register"], code["least"], code["target"] = [4, 0, 2, 0], -1, [1, 0, 0, 0], [2, 1, 0, 0]
-    known = facts()._replace(layouts=code, layout_starts=np.array([[0]]))
+    known = api_table()._replace(layouts=code, layout_starts=np.array([[0]]))
     memory = memory_for(known.layout_starts)
     long, short = bytes([0, 0, 0, 3, 0, 5]) + b"value", bytes([0, 0, 0, 3, 0, 0])
     assert said(engine, 0, 0, [long, short, long], memory, known) == ([0, UNREADABLE, 0], [])
@@ -287,5 +287,9 @@ def test_a_body_at_the_end_of_the_buffer_is_left_to_its_program(engine: Engine) 
     data, found = np.frombuffer(body + body, np.uint8).copy(), np.full(2, UNREADABLE)
     left, memory = np.empty(MAX_DEPTH, np.int64), memory_for(STARTS)
     run = engine(left_over)
-    assert run(data, rows, 0, facts(), registers_of(1), left, np.empty((4, 3), np.int64), 0, found, memory) == (2, 0, 0)
+    assert run(data, rows, 0, api_table(), registers_of(1), left, np.empty((4, 3), np.int64), 0, found, memory) == (
+        2,
+        0,
+        0,
+    )
     assert found.tolist() == [0, 0]

@@ -12,7 +12,7 @@ from kwire import capture
 from kwire.errors import UnsupportedVersionError
 from kwire.report import audit
 from kwire.report.audit import CONNECTIONS, RECORDS, Auditor, Client
-from kwire.report.pages import page
+from kwire.report.html import page
 from kwire.tables import table
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from kwire.report import pages
+from kwire.report import html
 from kwire.report.overview import Overview
-from kwire.report.whole import Source, bytes_text, figures, ms_text, span_text, time_text, written
+from kwire.report.page import Source, bytes_text, figures, ms_text, render, span_text, time_text
 from kwire.tables.showing import Column, plain
 
 HOSTILE = ["</script><script>alert(1)</script>", "<!--", "]]>", "\u2028", '"><img src=x onerror=alert(1)>', "\x1b[2J"]
-ASSETS = Path(pages.__file__).parent / "assets"
+ASSETS = Path(html.__file__).parent / "assets"
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_json_ends_no_element_and_comes_back(text: str) -> None:
-    said = pages.json_text({text: [text]})
+    said = html.json_text({text: [text]})
     assert not set("<>&\u2028\x1b") & set(said)
     assert json.loads(said) == {key: [key] for key in json.loads(said)}
 
@@ -29,19 +29,19 @@ def test_json_ends_no_element_and_comes_back(text: str) -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_numbers_that_json_has_not_are_an_error(value: float) -> None:
     with pytest.raises(ValueError, match="JSON"):
-        pages.json_text([value])
+        html.json_text([value])
 
 
 def test_cells_are_escaped_and_sorted_by_their_numbers() -> None:
     columns = [Column("a", plain("a")), Column("b", plain("b"), right=True, value=lambda row: row["b"])]
-    made = pages.page("<b>", ["<i>"], columns, [{"a": one, "b": float("nan")} for one in HOSTILE] + [{"a": "", "b": 7}])
+    made = html.page("<b>", ["<i>"], columns, [{"a": one, "b": float("nan")} for one in HOSTILE] + [{"a": "", "b": 7}])
     assert 'data-v="7"' in made
     assert 'nan"' not in made
     assert not re.search(r"<(script|img|b>|i>)", made)
 
 
 def test_the_policy_names_what_is_there_and_nothing_else() -> None:
-    made = written(Overview(), [Source(HOSTILE[0], [HOSTILE[4]])])
+    made = render(Overview(), [Source(HOSTILE[0], [HOSTILE[4]])])
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', made)
     assert policy is not None
     rules = dict(one.split(" ", 1) for one in policy.group(1).split("; "))
@@ -77,7 +77,7 @@ def test_texts_of_numbers() -> None:
 
 def test_rows_of_answers_are_cards_on_a_phone() -> None:
     columns = [Column("rule", plain("rule")), Column("what", plain("what"), wrap=True)]
-    made = pages.page("x", [], columns, [{"rule": "lag", "what": '"<b>'}])
+    made = html.page("x", [], columns, [{"rule": "lag", "what": '"<b>'}])
     assert '<div class="t a">' in made
     assert '<td data-t="what">&quot;&lt;b&gt;</td>' in made
-    assert 'class="t a"' not in pages.page("x", [], columns[:1], [])
+    assert 'class="t a"' not in html.page("x", [], columns[:1], [])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from kwire.report import tallies
-from kwire.report.tallies import MOST_EVIDENCE, Behind, Rows, Tallies, among, numbers
+from kwire.report.tallies import MOST_EVIDENCE, Rows, Tallies, WithEarlier, among, numbers
 from kwire.tables.columns import with_dictionaries
 
 _TIMES = pa.timestamp("us", "UTC")
@@ -147,7 +147,7 @@ def test_of_very_long_ones_the_last_steps_are_known(monkeypatch: pytest.MonkeyPa
 def test_rows_behind_others_are_those_of_both(coded: bool) -> None:
     some, more = rows(9, 5), rows(200, 6)
     own = table(more).cast(with_dictionaries(_SCHEMA) if coded else _SCHEMA)
-    both = Behind(Rows(table(some)), Rows(own), _SCHEMA.names)
+    both = WithEarlier(Rows(table(some)), Rows(own), _SCHEMA.names)
     whole = Rows(table(some + more))
     at = np.arange(209)
     for name in ("capture", "client", "partition", "connection"):

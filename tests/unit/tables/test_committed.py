@@ -17,7 +17,7 @@ import kwire
 from kwire import capture, messages
 from kwire.capture.parts import Part
 from kwire.records import Codec, Record, encode
-from kwire.records.portions import MOST_BYTES
+from kwire.records.batching import MOST_BYTES
 from kwire.tables import committed, table
 from kwire.tables.reading import read as read_tables
 from kwire.testing import packets

@@ -18,7 +18,7 @@ import kwire
 from kwire import messages, tables
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
 from kwire.records import columnar
-from kwire.records.portions import portions
+from kwire.records.batching import batch_ranges
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 Lists = Sequence[tuple[int, int]] | None
@@ -129,7 +129,7 @@ def test_a_list_says_nothing_of_other_partitions_and_frames() -> None:
 
 
 def test_a_marker_in_an_earlier_piece_of_a_set_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar, "portions", partial(portions, most_rows=2))
+    monkeypatch.setattr(columnar, "batch_ranges", partial(batch_ranges, most_rows=2))
     entries = log_of((7, "data", 5), (7, "abort"), (7, "data", 5), (7, "commit"))
     data = captured(answer(2, [(entries, [(7, 0)])], 12), version=12)
     assert offsets(data) == [(0, one) for one in range(6, 11)]

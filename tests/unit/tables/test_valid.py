@@ -26,9 +26,9 @@ from valid_batches import valid
 from kwire import capture, encode_request, encode_response, log, messages
 from kwire.errors import LimitError
 from kwire.events.hono import KINDS, TELEMETRY
-from kwire.records import columns, portions, to_arrow
+from kwire.records import batching, columns, to_arrow
+from kwire.records.batching import MOST_BYTES, MOST_ROWS
 from kwire.records.columnar import decode_groups, decode_pieces, decode_sets
-from kwire.records.portions import MOST_BYTES, MOST_ROWS
 from kwire.tables import client_metrics
 
 READ = """
@@ -192,13 +192,13 @@ def test_a_subscription_of_64_kb_in_thousands_of_pushes_is_read_in_small_batches
 def cut(monkeypatch: pytest.MonkeyPatch, most: int, rows: int) -> None:
     """Batches of at most so many bytes and rows, wherever batches are cut."""
 
-    def smaller(costs: portions.Ints, counts: portions.Ints | None = None, **_: int) -> object:
+    def smaller(costs: batching.Ints, counts: batching.Ints | None = None, **_: int) -> object:
         return whole(costs, counts, most=most, most_rows=rows)
 
-    whole = portions.portions
+    whole = batching.batch_ranges
     for name in [one for one in sys.modules if one.startswith("kwire.")]:
-        if getattr(sys.modules[name], "portions", None) is whole:
-            monkeypatch.setattr(sys.modules[name], "portions", smaller)
+        if getattr(sys.modules[name], "batch_ranges", None) is whole:
+            monkeypatch.setattr(sys.modules[name], "batch_ranges", smaller)
     monkeypatch.setattr(columns, "MOST_ROWS", rows)
     monkeypatch.setattr(columns, "MOST_BYTES", most)
 

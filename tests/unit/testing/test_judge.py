@@ -107,7 +107,7 @@ def test_whole_frames_behind_a_loss_are_counted(original: Original) -> None:
         impaired = impair(original.capture, "lost-one", seed=seed)
         found = rows(impaired.data)
         said = judge(original, impaired, found=found)
-        if said.behind != [0]:
+        if said.passed_over != [0]:
             continue
         there = {(row.sender, row.receiver, row.digest) for row in found}
         (lost,) = [row for row in original.rows if (row.sender, row.receiver, row.digest) not in there]
@@ -118,7 +118,7 @@ def test_whole_frames_behind_a_loss_are_counted(original: Original) -> None:
             if (row.sender, row.receiver) == way and row.time > lost.time and row.status in ("ok", "unpaired")
         ]
         without = [row for row in found if row != following[0]]
-        assert judge(original, impaired, found=without).behind == [1]
+        assert judge(original, impaired, found=without).passed_over == [1]
         return
     pytest.fail("no seed loses a frame that others follow")
 

@@ -261,7 +261,7 @@ def test_how_often_is_tried_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for side, data in talk.wire[:20]:
         decryptor.feed(side, data, at[side])
         at[side] += len(data)
-    (way,) = [way for way in decryptor._ways if way.end == 1]
+    (way,) = [way for way in decryptor._directions if way.end == 1]
 
     class Counting:
         def open(self, head: bytes, body: object, number: int) -> None:
@@ -344,7 +344,7 @@ def test_what_is_held_for_a_key_is_bounded() -> None:
     for side, data in talk.wire:
         decryptor.feed(side, data, at[side])
         at[side] += len(data)
-        most = max(most, *(len(way.held) for way in decryptor._ways))
+        most = max(most, *(len(way.held) for way in decryptor._directions))
     assert decryptor.verdict is Verdict.NO_KEY
     assert 200_000 < most < 300_000
 

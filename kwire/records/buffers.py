@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["ROOMS", "Rooms"]
+__all__ = ["BUFFERS", "Buffers"]
 
 Bytes = Any
 
@@ -36,7 +36,7 @@ _ALONE: Final = 2
 """References to an array that nobody has: in the list, and as the argument of the question."""
 
 
-class Rooms(threading.local):
+class Buffers(threading.local):
     """The arrays of a thread."""
 
     def __init__(self) -> None:
@@ -64,4 +64,4 @@ class Rooms(threading.local):
         self._kept.clear()
 
 
-ROOMS: Final = Rooms()
+BUFFERS: Final = Buffers()

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["MOST_BYTES", "MOST_ROWS", "portions", "text_size"]
+__all__ = ["MOST_BYTES", "MOST_ROWS", "batch_ranges", "text_size"]
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -24,7 +24,7 @@ MOST_BYTES: Final = 16 << 20
 """Bytes of text in a batch, more only where a single row has more."""
 
 
-def portions(
+def batch_ranges(
     costs: Ints, counts: Ints | None = None, *, most: int = MOST_BYTES, most_rows: int = MOST_ROWS
 ) -> Iterator[tuple[int, int]]:
     """Where to cut a sequence of things so that no part costs more than ``most``.

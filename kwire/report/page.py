@@ -7,7 +7,7 @@ Rules kept here:
 
 - A table has at most ``MOST_ROWS`` rows and says how many more there are. A chart has at most ``MOST_LINES`` lines. So
   the size of a page does not grow with the traffic.
-- Nothing of a capture is written but through ``pages``.
+- Nothing of a capture is written but through ``html``.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any, Final
 
 from kwire import __version__
 from kwire.report import audit, changes, findings, lineage
+from kwire.report.html import document, json_text, safe, table
 from kwire.report.overview import COARSE, Overview
-from kwire.report.pages import document, json_text, safe, table
 from kwire.report.sums import Latencies, Slow, Timeline
 from kwire.tables.showing import Column, Row, plain, readable
 from kwire.wire import FIRST_US, LAST_US
 
-__all__ = ["MOST_ROWS", "Source", "figures", "written"]
+__all__ = ["MOST_ROWS", "Source", "figures", "render"]
 
 MOST_ROWS: Final = 200
 MOST_LINES: Final = 10
@@ -699,9 +699,7 @@ def _figures(page: _Page) -> dict[str, Any]:
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
-def written(
-    over: Overview, captures: Sequence[Source], against: changes.Figures | None = None, before: str = ""
-) -> str:
+def render(over: Overview, captures: Sequence[Source], against: changes.Figures | None = None, before: str = "") -> str:
     """The page. ``against``: the figures of another report, ``before`` its name."""
     page = _Page(over)
     sums = _figures(page)

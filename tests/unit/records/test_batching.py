@@ -8,11 +8,13 @@ from record_sets import batch, record
 
 from kwire.errors import LimitError
 from kwire.records import columnar, columns, to_arrow
-from kwire.records.portions import portions
+from kwire.records.batching import batch_ranges
 
 
 def cut(costs: list[int], counts: list[int] | None = None, **limits: int) -> list[tuple[int, int]]:
-    return list(portions(np.array(costs, np.int64), None if counts is None else np.array(counts, np.int64), **limits))
+    return list(
+        batch_ranges(np.array(costs, np.int64), None if counts is None else np.array(counts, np.int64), **limits)
+    )
 
 
 @pytest.mark.parametrize(

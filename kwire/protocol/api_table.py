@@ -32,26 +32,26 @@ from kwire.protocol.headers import request_header_version, response_header_versi
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import layout
 
-__all__ = ["facts"]
+__all__ = ["api_table"]
 
 
-def facts() -> Facts:
-    """The facts about the APIs of the schemas that are loaded now."""
-    return _facts(schema.generation())
+def api_table() -> Facts:
+    """What kernels know of the APIs of the schemas that are loaded now."""
+    return _made(schema.generation())
 
 
 _INT64: Final = np.dtype(np.int64)
 _TYPES: Final = Facts(API_FACTS, INSTRUCTION, _INT64, _INT64, INSTRUCTION, _INT64)
-"""Of what stands in a file, in this order."""
+"""The types in a file, in this order."""
 
 
 @lru_cache(maxsize=1)
-def _facts(generation: int) -> Facts:
-    name = f"facts-{_digest()}.npy" if generation == 0 else None
+def _made(generation: int) -> Facts:
+    name = f"apis-{_digest()}.npy" if generation == 0 else None
     found = _unpacked(cache.read(name)) if name else None
     if found is None:
         keys = list(schema.api_keys())
-        found = Facts(_api_facts(keys), *_acks_programs(), *_layout_programs(keys))
+        found = Facts(_numbers(keys), *_acks_programs(), *_layout_programs(keys))
         if name:
             packed = io.BytesIO()
             for one in found:
@@ -83,10 +83,10 @@ def _unpacked(data: bytes | None) -> Facts | None:
 
 
 def _digest() -> str:
-    """What the facts are made of: kernels, what reads schemas, and the schemas, as 16 hexadecimal digits."""
+    """What the table is made of: kernels, what reads schemas, and the schemas, as 16 hexadecimal digits."""
     made = hashlib.sha256(cache.digest().encode())
     package = files("kwire")
-    code = [package.joinpath("protocol", name) for name in ("facts.py", "headers.py")]
+    code = [package.joinpath("protocol", name) for name in ("api_table.py", "headers.py")]
     code += [one for one in package.joinpath("schema").iterdir() if one.name.endswith(".py")]
     texts = [(one.name, one.read_bytes()) for one in code]
     for name, text in (*sorted(texts), *schema.texts()):
@@ -94,7 +94,7 @@ def _digest() -> str:
     return made.hexdigest()[:16]
 
 
-def _api_facts(keys: list[int]) -> Any:
+def _numbers(keys: list[int]) -> Any:
     made = np.full(max(keys) + 1, -1, API_FACTS)
     for key in keys:
         request, response = schema.request(key), schema.response(key)
@@ -126,10 +126,10 @@ def _acks_programs() -> tuple[Any, Any, Any]:
         for version in produce.versions
     }
     made = ProgramSet(programs, 1)
-    behind = np.full((produce.versions.high + 1, 2), -1, np.int64)
+    before_acks = np.full((produce.versions.high + 1, 2), -1, np.int64)
     for version in produce.versions:
-        behind[version] = _empty_before(programs[ApiKey.PRODUCE, version].code)
-    return made.code, made.starts(ApiKey.PRODUCE, produce.versions.high + 1), behind
+        before_acks[version] = _empty_before(programs[ApiKey.PRODUCE, version].code)
+    return made.code, made.starts(ApiKey.PRODUCE, produce.versions.high + 1), before_acks
 
 
 def _empty_before(code: Any) -> tuple[int, int]:

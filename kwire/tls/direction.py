@@ -1,6 +1,6 @@
-"""One direction of a TLS connection: what is remembered of it between two calls (``Way``).
+"""One direction of a TLS connection: what is remembered of it between two calls (``Direction``).
 
-Who changes a way is ``kwire.tls.decryptor``. Its state can be given out without the key, and taken back.
+Who changes a direction is ``kwire.tls.decryptor``. Its state can be given out without the key, and taken back.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kwire.tls.handshake import Phase
 from kwire.tls.protection import Opener
 from kwire.tls.verdicts import Verdict
 
-__all__ = ["MOST_GENERATIONS", "NOTHING", "Way"]
+__all__ = ["MOST_GENERATIONS", "NOTHING", "Direction"]
 
 MOST_GENERATIONS: Final = 1 << 16
 """How many KeyUpdates of a direction are followed."""
@@ -28,7 +28,7 @@ class _Nothing:
 NOTHING: Final = _Nothing()
 
 
-class Way:
+class Direction:
     """One direction."""
 
     __slots__ = (
@@ -124,5 +124,5 @@ _NUMBERS: Final = {
     "lost": 0,
     "passed": 0,
 }
-"""The numbers of a way, and the least that each can be."""
+"""The numbers of a direction, and the least that each can be."""
 _TRUTHS: Final = ("started", "opened", "blind", "changed", "searching")

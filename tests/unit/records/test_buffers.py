@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from kwire import records
-from kwire.records import rooms
-from kwire.records.rooms import Rooms
+from kwire.records import buffers
+from kwire.records.buffers import Buffers
 
-SIZE = rooms.LEAST + 100
+SIZE = buffers.LEAST + 100
 
 
 def address(array: Any) -> int:
@@ -33,7 +33,7 @@ def address(array: Any) -> int:
     ids=["slice", "memoryview", "buffer", "column", "view"],
 )
 def test_what_somebody_has_a_part_of_is_not_used_again(part: Callable[[Any], Any]) -> None:
-    some = Rooms()
+    some = Buffers()
     first = some.take(SIZE)
     assert len(first) == SIZE
     place, held = address(first), part(first)
@@ -45,14 +45,14 @@ def test_what_somebody_has_a_part_of_is_not_used_again(part: Callable[[Any], Any
 
 
 def test_what_is_kept_is_bounded_and_of_the_thread() -> None:
-    some = Rooms()
-    held = [some.take(SIZE + n) for n in range(3 * rooms.KEPT)]
+    some = Buffers()
+    held = [some.take(SIZE + n) for n in range(3 * buffers.KEPT)]
     assert len({address(one) for one in held}) == len(held)
-    assert len(some._kept) == rooms.KEPT
+    assert len(some._kept) == buffers.KEPT
     del held
-    few, large = some.take(10), some.take(rooms.MOST + 1)
-    assert (len(few), len(large)) == (10, rooms.MOST + 1)
-    assert len(some._kept) == rooms.KEPT
+    few, large = some.take(10), some.take(buffers.MOST + 1)
+    assert (len(few), len(large)) == (10, buffers.MOST + 1)
+    assert len(some._kept) == buffers.KEPT
     seen: list[int] = []
     other = threading.Thread(target=lambda: seen.append(len(some._kept)))
     other.start()

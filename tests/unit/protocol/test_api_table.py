@@ -14,8 +14,8 @@ import pytest
 from kwire import schema
 from kwire.kernels import cache
 from kwire.kernels.programs import compile_program
-from kwire.protocol import facts as kept_facts
-from kwire.protocol.facts import facts
+from kwire.protocol import api_table as module
+from kwire.protocol.api_table import api_table
 from kwire.schema.keys import ApiKey
 
 LATER = """\
@@ -28,7 +28,7 @@ response Later key 200 versions 0-3 flexible none
 
 
 def test_every_api_has_its_latest_version_and_its_shortest_response() -> None:
-    apis = facts().apis
+    apis = api_table().apis
     for key in schema.api_keys():
         request, response = schema.request(key), schema.response(key)
         assert request is not None
@@ -39,16 +39,16 @@ def test_every_api_has_its_latest_version_and_its_shortest_response() -> None:
     assert set(np.flatnonzero(apis["latest"] >= 0)) == set(schema.api_keys())
 
 
-def test_facts_are_made_once_and_again_when_a_folder_was_loaded(tmp_path: Path) -> None:
+def test_the_table_is_made_once_and_again_when_a_folder_was_loaded(tmp_path: Path) -> None:
     (tmp_path / "later.kwire").write_text(LATER)
     program = (
         "import sys\n"
         "from kwire import schema\n"
-        "from kwire.protocol.facts import facts\n"
-        "before = facts()\n"
-        "assert facts() is before\n"
+        "from kwire.protocol.api_table import api_table\n"
+        "before = api_table()\n"
+        "assert api_table() is before\n"
         "schema.load_folder(sys.argv[1])\n"
-        "after = facts().apis\n"
+        "after = api_table().apis\n"
         "print(len(before.apis), len(after), after['latest'][200], after['least_response'][200])"
     )
     done = subprocess.run(
@@ -60,11 +60,11 @@ def test_facts_are_made_once_and_again_when_a_folder_was_loaded(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("damage", ["", "garbage", "cut", "one bit", "other types", "nothing"])
-def test_kept_facts_are_those_of_the_schemas_whatever_became_of_the_file(
+def test_a_kept_table_is_that_of_the_schemas_whatever_became_of_the_file(
     damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cache, "folder", lambda: tmp_path)
-    of_schemas = kept_facts._facts.__wrapped__
+    of_schemas = module._made.__wrapped__
     made = of_schemas(0)
     (file,) = tmp_path.iterdir()
     whole = file.read_bytes()
@@ -102,19 +102,19 @@ def count_programs(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         made.append(arguments)
         return compile_program(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(kept_facts, "compile_program", counted)
+    monkeypatch.setattr(module, "compile_program", counted)
     return made
 
 
-def test_facts_of_loaded_folders_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_of_a_loaded_folder_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "folder", lambda: tmp_path)
-    kept_facts._facts.__wrapped__(1)
+    module._made.__wrapped__(1)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_change_of_a_schema_is_another_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = kept_facts._digest()
+    before = module._digest()
     texts = schema.texts()
     assert len(texts) > 90
     monkeypatch.setattr(schema, "texts", lambda: [(texts[0][0], texts[0][1] + b"\n"), *texts[1:]])
-    assert kept_facts._digest() != before
+    assert module._digest() != before
