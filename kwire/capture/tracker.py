@@ -724,8 +724,8 @@ class Tracker:
             notes.append(f"{self._forgotten} connections were given up: nothing of them was captured for 3 hours")
         if self._unconfirmed:
             notes.append(
-                f"{self._unconfirmed} frames are unconfirmed: packets are missing before, and what was found may be the"
-                " value of a record"
+                f"unconfirmed frames: {self._unconfirmed} (packets before them are missing, and they may be values of"
+                " records)"
             )
         if not self._frames:
             notes.append(nothing_found(counts, self._known.n_connections + self._forgotten))

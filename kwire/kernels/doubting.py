@@ -153,7 +153,9 @@ def _frames_end_at(window: Window, first: int, begin: int, row: int) -> bool:
         if pieces[p].off < 0 or pieces[p].pos + pieces[p].len != pieces[p + 1].pos:
             return False
     shift = pieces[first].off - pieces[first].pos
-    while begin + 4 <= end:
+    count = int64(0)
+    while begin + 4 <= end and count < HELD_PIECES:
+        count += 1
         size = i32(window.data, begin + shift)
         if size < 0 or size > LARGEST_FRAME:  # a token of SASL may have no bytes
             return False
@@ -297,7 +299,7 @@ def _acknowledged(window: Window, capture: Capture, facts: Facts, scratch: Scrat
         if pieces[q].pos > pos or pieces[q].off < 0:
             return NO
         begin = pieces[q].off + pos - pieces[q].pos
-        there, _ = run_of(pieces, q, other.seen, begin + 4 + LARGEST_FRAME)
+        there, _ = run_of(pieces, q, other.seen, begin + 8)
         if there - begin < 8:
             return more
         length = i32(data, begin)
@@ -313,6 +315,7 @@ def _acknowledged(window: Window, capture: Capture, facts: Facts, scratch: Scrat
             q += 1
         if q >= other.seen:
             return more
+    there, _ = run_of(pieces, q, other.seen, begin + 4 + length)
     if there - begin < 4 + length:
         return more
     known = pieces[q].ack

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import struct
 
+import pyarrow as pa
 import pytest
 from made_captures import Row, exchange, read
 from packets import Connection, metadata, metadata_answer, pcap, request, sized
 
 from kwire import records
 from kwire.capture.tracker import Tracker
+from kwire.kernels.doubting import ENOUGH_ANSWERS, LARGEST_BATCH
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
+from kwire.report.tallies import rows_of
 
 engines = pytest.mark.parametrize("engine", [PYTHON, MACHINE])
 LARGE = "t" * 200
@@ -147,3 +150,55 @@ def test_what_is_unconfirmed_has_a_row_in_messages_without_a_body() -> None:
     rows = [row for row in read(data, "messages") if row["status"] == "unconfirmed"]
     assert rows
     assert all(row["body"] is None and row["error"] for row in rows)
+
+
+def pipelined(count: int, size: int, flight: int = 5) -> Connection:
+    """A producer that has five requests under way, whose connection was there before: it never waits."""
+    talk = Connection()
+    sent = 0
+    for answered in range(1, count + 1):
+        while sent < min(count, answered + flight - 1):
+            sent += 1
+            talk.send(produce(sent, bytes(size)))
+        talk.answer(produce_answer(answered))
+    return talk
+
+
+@engines
+@pytest.mark.parametrize("size", [100, 3000])
+@pytest.mark.parametrize("first", [0, 8, 21])
+def test_a_producer_that_never_waits_is_confirmed_by_acknowledgements(engine: Engine, size: int, first: int) -> None:
+    """Its responses are certain once so many have followed one another that none is a value of a record."""
+    with using(engine):
+        found = statuses(pcap(pipelined(40, size).packets[first:]))
+    asked = [row[3] for row in found if row[0] == "request" and row[3] != "gap"]
+    answers = [row[3] for row in found if row[0] == "response" and row[3] != "unpaired"]
+    assert set(asked) == {"ok"}
+    assert answers == ["unconfirmed"] * (ENOUGH_ANSWERS - 1) + ["ok"] * (len(answers) - ENOUGH_ANSWERS + 1)
+
+
+@engines
+def test_requests_alone_are_certain_after_more_bytes_than_a_value_has(engine: Engine) -> None:
+    size = 64 << 10
+    requests = [one for one in pipelined(24, size).packets if one.dst[1] == 9092]
+    with using(engine):
+        found = [row[3] for row in statuses(pcap(requests))]
+    doubted = LARGEST_BATCH // len(sized(produce(1, bytes(size)))) + 1
+    assert found == ["unconfirmed"] * doubted + ["ok"] * (24 - doubted)
+    opened = Connection().open()
+    for number in range(1, 4):
+        opened.send(produce(number, b"v"))
+    with using(engine):
+        assert {row[3] for row in statuses(pcap([one for one in opened.packets if one.dst[1] == 9092]))} == {"ok"}
+
+
+def test_what_is_unconfirmed_is_counted_and_in_no_answer() -> None:
+    data = without(in_turn(4), 7, 10)
+    notes: list[str] = []
+    frames = pa.Table.from_pylist(read(data, on_note=notes.append))
+    assert any(note.startswith("unconfirmed frames: 1 ") for note in notes)
+    rows = rows_of("frames", frames.to_batches())
+    assert (rows.unconfirmed, rows.table.num_rows) == (1, frames.num_rows - 1)
+    assert [row for row in read(data, "calls") if row["correlation_id"] == 4] == []
+    (connection,) = read(data, "connections")
+    assert sum(one["count"] for one in connection["apis"]) == 2
