@@ -201,4 +201,4 @@ def test_what_is_unconfirmed_is_counted_and_in_no_answer() -> None:
     assert (rows.unconfirmed, rows.table.num_rows) == (1, frames.num_rows - 1)
     assert [row for row in read(data, "calls") if row["correlation_id"] == 4] == []
     (connection,) = read(data, "connections")
-    assert sum(one["count"] for one in connection["apis"]) == 2
+    assert sum(one["requests"] for one in connection["apis"]) == 2
