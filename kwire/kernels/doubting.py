@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kwire.kernels.directions import READ, WAITS, Capture, Scratch, piece_with_end
 from kwire.kernels.engine import inlined, kernel
-from kwire.kernels.judging import FITS, acks_of, fits_all
+from kwire.kernels.judging import FITS, SO_FAR, acks_of, fits_all
 from kwire.kernels.layouts import AT_THE_END
 from kwire.kernels.numbers import i16, i32, int64
 from kwire.kernels.pairing import drop
@@ -315,9 +315,6 @@ def _acknowledged(window: Window, capture: Capture, facts: Facts, scratch: Scrat
             q += 1
         if q >= other.seen:
             return more
-    there, _ = run_of(pieces, q, other.seen, begin + 4 + length)
-    if there - begin < 4 + length:
-        return more
     known = pieces[q].ack
     if known < end:
         return NO
@@ -332,7 +329,11 @@ def _acknowledged(window: Window, capture: Capture, facts: Facts, scratch: Scrat
     api, version = int64(i16(data, at + 4)), int64(i16(data, at + 6))
     if fits_all(data, at, stop, int64(0), api, version, facts, scratch) != FITS:
         return NO
-    if fits_all(data, begin, there, int64(1), api, version, facts, scratch) != FITS:
+    there, _ = run_of(pieces, q, other.seen, begin + 4 + length)
+    body = fits_all(data, begin, there, int64(1), api, version, facts, scratch)
+    if body == SO_FAR and answers.synced != 1:
+        return more
+    if body not in (FITS, SO_FAR):
         return NO
     if api == ApiKey.PRODUCE and version < 3:
         # It may be the end of a frame that it answers.
