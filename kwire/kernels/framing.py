@@ -388,6 +388,7 @@ def _skip_size(window: Window, capture: Capture, rows: Array, reader: Any, size:
     mark_here(window, capture, rows, reader, size, Status.MALFORMED, reason)
     stream.synced = 0
     stream.certain = 0
+    stream.searched = -1
     stream.skipped = 4
     reader.pos += 4
 
@@ -554,6 +555,8 @@ def _read_direction(
     if stream.synced == 0 and stream.start == stream.next and stream.start_order <= reader.now and stream.skipped <= 0:
         # The SYN was captured after the first bytes.
         stream.synced = 1
+    if stream.certain == 0 and 0 <= stream.start == stream.searched and stream.start_order <= reader.now:
+        stream.certain = 1  # the same
     reader.blocked = 0
     reader.unsure = 0
     if stream.end < 0 and only_grows(window, reader):
