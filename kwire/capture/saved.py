@@ -74,7 +74,7 @@ _STREAM: Final = {
     "start_order": _ORDER,
     "next": _POSITION,
     "synced": (-1, 1),
-    "certain": (-1, 2),
+    "certain": (-1, 3),
     "proven": _POSITION,
     "began": _ANY,
     "searched": _POSITION,

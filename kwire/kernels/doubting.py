@@ -28,7 +28,7 @@ from kwire.kernels.roles import (
 from kwire.kernels.streams import first_from
 from kwire.schema.keys import ApiKey
 
-__all__ = ["ENOUGH_ANSWERS", "LARGEST_BATCH", "certainty", "confirm", "is_doubted"]
+__all__ = ["ENOUGH_ANSWERS", "HOLED", "LARGEST_BATCH", "certainty", "confirm", "is_doubted"]
 
 HELD_FOR: Final = 10_000_000_000
 """Nanoseconds of capture time for which a request in doubt is held, at most,"""
@@ -45,6 +45,8 @@ larger than the batch that it is in."""
 ENOUGH_ANSWERS: Final = 16
 """Answers in doubt that follow one another, after which there is none. A client whose response holds records has not
 sent so many requests before it has that."""
+HOLED: Final = 3
+"""``Stream.certain`` after a frame with a hole in it."""
 MOST_ASKED: Final = 64
 """Requests that wait, of which it is looked whether one asks for records."""
 PERHAPS: Final = 3
@@ -93,14 +95,14 @@ def certainty(window: Window, capture: Capture, reader: Any, asked: Any) -> int:
     there, or one that does may be missing.
     """
     stream = capture.streams[reader.stream]
-    if stream.certain > 0 and stream.skipped < LEAST_AROUND:
+    if 0 < stream.certain < HOLED and stream.skipped < LEAST_AROUND:
         return int64(2) if reader.response == 0 else stream.certain
     requests = capture.streams[asked.stream]
     conn = capture.connections[reader.slot]
     if (
         reader.response == 0
         or stream.certain == 0
-        or requests.certain != 1
+        or requests.certain not in (1, HOLED)
         or requests.synced != 1
         or _asks_for_records(conn, capture.waiting)
     ):

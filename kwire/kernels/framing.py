@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kwire.kernels.confirming import ENOUGH, MOST_ANSWERS, asked_before, is_no_frame
+from kwire.kernels.confirming import ENOUGH, MOST_ANSWERS, asked_before, body_there, is_no_frame
 from kwire.kernels.directions import (
     BLOCKED,
     FULL,
@@ -52,10 +52,11 @@ from kwire.kernels.directions import (
     piece_with_end,
     see,
 )
-from kwire.kernels.doubting import ENOUGH_ANSWERS, LARGEST_BATCH, confirm, is_doubted
+from kwire.kernels.doubting import ENOUGH_ANSWERS, HOLED, LARGEST_BATCH, confirm, is_doubted
 from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.judging import (
     FITS,
+    NOT_KNOWN,
     acks_of,
     fits_all,
 )
@@ -457,6 +458,12 @@ def _next_frame(
         stream.certain = 1  # it begins where the SYN says
     elif stream.certain == 0 and reader.pos - stream.searched > LARGEST_BATCH:
         stream.certain = 1 if reader.response == 1 else 2
+    elif stream.certain == HOLED and whole:
+        stop = reader.run_end + reader.shift
+        fits = body_there(window, capture, facts, scratch, reader, at, stop, reader.now) in (FITS, NOT_KNOWN)
+        stream.certain = 1 if fits else 0
+        stream.searched = reader.pos
+        stream.answered = 0
     if reader.response == 0 and whole and not token:
         other = scratch.readers[1]
         doubted = is_doubted(stream, other, capture.streams[other.stream])
@@ -497,6 +504,8 @@ def _next_frame(
         # Its request might have come.
         _skip_size(window, capture, rows, reader, size, int64(Reason.NO_FRAME))
         return READ
+    if not whole and stream.certain == 1:
+        stream.certain = HOLED
     if not whole and row.status != Status.MALFORMED:
         row.status = Status.GAP if reader.gap_follows == 1 else Status.CUT_OFF
         row.reason = Reason.HOLE if reader.gap_follows == 1 else Reason.END

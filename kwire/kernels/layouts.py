@@ -363,7 +363,8 @@ class Stream(Row):
     """1 if a frame begins at ``next``, 0 if that is not known, -1 before the first byte."""
     certain: int
     """Whether a frame begins where one was read last: -1 before the first one; 1 if so, and all requests that may have
-    an answer still are known; 2 if so, but requests may be missing; 0 if it may be a part of another frame."""
+    an answer still are known; 2 if so, but requests may be missing; ``doubting.HOLED`` if so, but it has a hole, whose
+    size is as true as sequence numbers are; 0 if it may be a part of another frame."""
     proven: int
     """Position at which a frame begins for certain, where frames are searched; -1 for none."""
     began: int
