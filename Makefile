@@ -84,13 +84,20 @@ test-kafka:  ## the codecs against Kafka's own Java classes
 	$(WITH_JAVA) $(PYTEST) tests/kafka $(ARGS)
 
 .PHONY: check
-check:  ## lint, format, types, import contracts, stubs
+check:  ## lint, format, types, import contracts, stubs, docs
 	@.ci/setup dev
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m kwire.codec.stubs --check
+	$(PY) docs/fill.py --check
+
+.PHONY: docs
+docs:  ## what docs and stubs take from the code
+	@.ci/setup dev
+	$(PY) docs/fill.py
+	$(PY) -m kwire.codec.stubs
 
 .PHONY: verify-types
 verify-types:  ## whether each public name has a type that is known (pyright)

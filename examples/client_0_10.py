@@ -12,7 +12,7 @@ from typing import Any
 
 from kwire import messages, records
 from kwire.messages import FetchRequest, MetadataRequest, ProduceRequest
-from kwire.protocol.connection import Answer, Closed, Connection, Token
+from kwire.protocol.connection import Closed, Connection, ResponseReceived, Token
 from kwire.protocol.sasl import Plain
 
 
@@ -28,8 +28,8 @@ async def main(address: str, topic: str, ca: str | None, user: str | None, passw
             for event in list(connection.receive(await reader.read(65536))):
                 if isinstance(event, Closed):
                     raise ConnectionError("the broker has closed the connection")
-                if isinstance(event, Answer | Token):
-                    return event.body if isinstance(event, Answer) else event.data
+                if isinstance(event, ResponseReceived | Token):
+                    return event.body if isinstance(event, ResponseReceived) else event.data
 
     await say(connection.send(messages.ApiVersionsRequest()))
     if user is not None:

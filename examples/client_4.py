@@ -10,7 +10,7 @@ from typing import Any
 
 from kwire import messages, records
 from kwire.messages import FetchRequest, MetadataRequest, ProduceRequest
-from kwire.protocol.connection import Answer, Closed, Connection, Token
+from kwire.protocol.connection import Closed, Connection, ResponseReceived, Token
 from kwire.protocol.sasl import Scram
 
 
@@ -29,7 +29,7 @@ async def main(address: str, topic: str, ca: str | None, user: str | None, passw
         return events
 
     async def ask(request: object) -> Any:
-        return next(one.body for one in await say(connection.send(request)) if isinstance(one, Answer))
+        return next(one.body for one in await say(connection.send(request)) if isinstance(one, ResponseReceived))
 
     software = {"client_software_name": "example", "client_software_version": "1"}
     while (await ask(messages.ApiVersionsRequest(**software))).error_code:

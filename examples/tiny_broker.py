@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from kwire import messages, records
-from kwire.protocol.connection import Asked, Connection
+from kwire.protocol.connection import Connection, RequestReceived
 
 SERVES = {0: (3, 9), 1: (4, 11), 3: (1, 9), 18: (0, 3)}
 
@@ -28,26 +28,26 @@ class TinyBroker:
         connection = Connection("broker")
         while data := await reader.read(65536):
             for event in connection.receive(data):
-                assert isinstance(event, Asked)
+                assert isinstance(event, RequestReceived)
                 response = getattr(self, f"api_{event.api_key}")(event)
                 if event.answered:
                     writer.write(connection.send(response))
         writer.close()
 
-    def api_18(self, asked: Asked) -> Any:
+    def api_18(self, asked: RequestReceived) -> Any:
         kind = messages.ApiVersionsResponse
         known = SERVES[18][0] <= asked.api_version <= SERVES[18][1]
         rows = [kind.ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in SERVES.items()]
         return kind(error_code=0 if known else 35, api_keys=rows)
 
-    def api_3(self, asked: Asked) -> Any:
+    def api_3(self, asked: RequestReceived) -> Any:
         kind = messages.MetadataResponse
         broker = kind.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=self.port)
         part = kind.MetadataResponsePartition(partition_index=0, leader_id=1, replica_nodes=[1], isr_nodes=[1])
         topic = kind.MetadataResponseTopic(name=self.topic, partitions=[part])
         return kind(brokers=[broker], controller_id=1, topics=[topic])
 
-    def api_0(self, asked: Asked) -> Any:
+    def api_0(self, asked: RequestReceived) -> Any:
         kind, offset = messages.ProduceResponse, len(self.log)
         sent = asked.body.topic_data[0].partition_data[0].records
         for one in (one for batch in records.decode(sent) for one in batch.records):
@@ -56,7 +56,7 @@ class TinyBroker:
         part = kind.PartitionProduceResponse(index=0, base_offset=offset)
         return kind(responses=[kind.TopicProduceResponse(name=self.topic, partition_responses=[part])])
 
-    def api_1(self, asked: Asked) -> Any:
+    def api_1(self, asked: RequestReceived) -> Any:
         kind, offset = messages.FetchResponse, asked.body.topics[0].partitions[0].fetch_offset
         data = records.encode(self.log[offset:], base_offset=offset) if self.log[offset:] else b""
         part = kind.PartitionData(partition_index=0, high_watermark=len(self.log), records=data)

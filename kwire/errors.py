@@ -25,7 +25,7 @@ Errors name files without the credentials that a URI may have (``kwire.naming``)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -98,12 +98,12 @@ class DecodeError(KwireError):
         return f"{subject}{at}: {self.message}" if subject or at else self.message
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.layout, self.path, self.offset)
+        return _rebuilt, (type(self), self.message, {"layout": self.layout, "path": self.path, "offset": self.offset})
 
 
-def _rebuild(cls: type[DecodeError], message: str, layout: str, path: str, offset: int | None) -> DecodeError:
+def _rebuilt(cls: Callable[..., KwireError], message: str, where: dict[str, object]) -> KwireError:
     # Keyword-only arguments do not survive Exception's own pickling, and Spark pickles what its workers raise.
-    return cls(message, layout=layout, path=path, offset=offset)
+    return cls(message, **where)
 
 
 class UnsupportedVersionError(DecodeError):
@@ -131,11 +131,7 @@ class EncodeError(KwireError):
         return f"{self.layout} {self.path}: {self.message}".lstrip()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_encode, (type(self), self.message, self.layout, self.path)
-
-
-def _rebuild_encode(cls: type[EncodeError], message: str, layout: str, path: str) -> EncodeError:
-    return cls(message, layout=layout, path=path)
+        return _rebuilt, (type(self), self.message, {"layout": self.layout, "path": self.path})
 
 
 class ProtocolError(KwireError):
@@ -162,11 +158,7 @@ class CaptureError(KwireError):
         return f"{self.file}{at}: {self.message}" if self.file else f"{self.message}{at}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_capture, (type(self), self.message, self.file, self.offset)
-
-
-def _rebuild_capture(cls: type[CaptureError], message: str, file: str | None, offset: int | None) -> CaptureError:
-    return cls(message, file=file, offset=offset)
+        return _rebuilt, (type(self), self.message, {"file": self.file, "offset": self.offset})
 
 
 class MissingExtraError(KwireError, ImportError):

@@ -6,13 +6,14 @@ An option is a key of a ``TypedDict`` whose annotation carries an ``Option``. Ev
   fills in the defaults;
 - Spark: ``texts`` turns keywords into texts, ``values`` turns texts into values;
 - the command line: ``kwire.cli.reading.add_options`` makes a flag of each option that has one;
-- docs/options.md (``python -m kwire.options``).
+- docs/options.md (``make docs``).
 
 Rules kept here:
 
 - ``PLACES`` says which options an entry point takes. At any other entry point the option is refused by name. An option
   that is accepted and does nothing is a wrong answer.
-- An option for captures alone is refused where ``format`` is ``log``, and the other way round (``Option.form``).
+- An option for captures alone is refused where ``format`` is ``log``, and the other way round (``Option.form``). So is
+  one that none of the tables has a use for (``Option.tables``).
 - Nothing here imports numpy, pyarrow, numba or pyspark.
 """
 
@@ -48,6 +49,7 @@ __all__ = [
     "TrafficOptions",
     "check_form",
     "check_place",
+    "check_tables",
     "chosen",
     "documented",
     "of_segments",
@@ -197,7 +199,8 @@ class Option:
 
     ``help``: one sentence, for docs and the command line. ``kind``: how text becomes its value; None for what is
     given in Python alone. ``default``: the value where it is not given; ``unset`` says in words what happens then.
-    ``flag``: its name on the command line. ``form``: the ``format`` that it is for; empty: for both.
+    ``flag``: its name on the command line. ``form``: the ``format`` that it is for; empty: for both. ``tables``: the
+    tables that have a use for it; empty: all.
     """
 
     help: str
@@ -206,6 +209,7 @@ class Option:
     unset: str = ""
     flag: str = ""
     form: str = ""
+    tables: tuple[str, ...] = ()
 
 
 class FilterOptions(TypedDict, total=False):
@@ -288,6 +292,7 @@ class SegmentOptions(TypedDict, total=False):
             default=False,
             unset="false",
             flag="--read-committed",
+            tables=("records", "cloudevents", "hono"),
         ),
     ]
 
@@ -304,6 +309,7 @@ class ContentOptions(FilterOptions, SegmentOptions, total=False):
             unset="false",
             flag="--payloads",
             form=CAPTURE,
+            tables=("messages",),
         ),
     ]
     api: Annotated[
@@ -643,13 +649,8 @@ def settled(options: Mapping[str, Any], place: str = PYTHON) -> CaptureOptions:
 
     Raises ``TypeError`` for a name that the entry point ``place`` does not have, as Python does.
     """
-    known = {name: option.default for group in PLACES[place] for name, option in _declared(group).items()}
-    for name in options:
-        if name not in known:
-            near = get_close_matches(name, known, 1)
-            meant = f": did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"{place}() got an unexpected keyword argument {name!r}{meant}")
-    return cast(CaptureOptions, known | {name: _checked(name, value) for name, value in options.items()})
+    names = [name for group in PLACES[place] for name in group.__annotations__]
+    return cast(CaptureOptions, _settled(options, names, place))
 
 
 def of_segments(options: Mapping[str, Any]) -> SegmentOptions:
@@ -657,11 +658,16 @@ def of_segments(options: Mapping[str, Any]) -> SegmentOptions:
 
     Raises ``TypeError`` for a name that it does not have, as Python does.
     """
-    known = {name: OPTIONS[name].default for name in OF_SEGMENTS}
+    return cast(SegmentOptions, _settled(options, OF_SEGMENTS, "kwire.log.read"))
+
+
+def _settled(options: Mapping[str, Any], names: Sequence[str], place: str) -> dict[str, Any]:
     for name in options:
-        if name not in known:
-            raise TypeError(f"kwire.log.read() got an unexpected keyword argument {name!r}")
-    return cast(SegmentOptions, known | {name: _checked(name, value) for name, value in options.items()})
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            meant = f": did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{place}() got an unexpected keyword argument {name!r}{meant}")
+    return {name: OPTIONS[name].default for name in names} | {name: _checked(name, options[name]) for name in options}
 
 
 def _checked(name: str, value: Any) -> Any:
@@ -701,6 +707,22 @@ def _read(name: str, kind: Kind, text: str, error: type[Exception]) -> Any:
 def chosen(options: Mapping[str, Any], group: Any) -> dict[str, Any]:
     """Those of ``options`` that a group declares."""
     return {name: options[name] for name in group.__annotations__ if name in options}
+
+
+def check_tables(options: Mapping[str, Any], tables: Iterable[str], called: Callable[[str], str] = str) -> None:
+    """Raise ``ValueError`` for an option with another value than its default that one of these tables has no use for.
+
+    ``called`` gives the name that the error says.
+    """
+    wanted = list(tables)
+    for name, value in options.items():
+        option = OPTIONS.get(name)
+        if option is None or not option.tables or value == option.default:
+            continue
+        for table in wanted:
+            if table not in option.tables:
+                said = f"table{'s' * (len(option.tables) > 1)} {', '.join(option.tables)}"
+                raise ValueError(f"{called(name)} is for the {said}, not {table}")
 
 
 def documented(place: str) -> str:
@@ -783,7 +805,7 @@ def values(given: Mapping[str, str]) -> dict[str, Any]:
 _HEAD: Final = """\
 # Options of reading
 
-Each option is declared in `kwire/options.py`; this page is made of that (`python -m kwire.options > docs/options.md`).
+Each option is declared in `kwire/options.py`; this page is made of that (`make docs`).
 In Python it is a keyword, in Spark an option, on the command line a flag:
 
 ```python
@@ -840,6 +862,7 @@ def page() -> str:
         for name, option in rows.items():
             flag = f" `{option.flag}` |" if option.flag else " |" if with_flags else ""
             only = " (segments)" if option.form == LOG else ""
+            only += f" (of {', '.join(f'`{one}`' for one in option.tables)})" if option.tables else ""
             parts.append(f"| `{name}` |{flag} {option.help}{only} | {option.unset} |")
     return "\n".join(parts) + "\n"
 

@@ -70,19 +70,19 @@ class Balance:
 class Line:
     """The balance of a direction.
 
-    ``source`` sends. ``way`` is ``request`` or ``response``. If the connection is TLS that is not decrypted, it is
-    ``encrypted``.
+    ``source`` sends. ``direction`` is ``request`` or ``response``, or ``encrypted`` if the connection is TLS that is
+    not decrypted.
     """
 
     connection: int
-    way: str
+    direction: str
     source: Endpoint
     target: Endpoint
     balance: Balance
 
     def __str__(self) -> str:
         ends = (f"{one.host}:{one.port}" for one in (self.source, self.target))
-        return f"connection {self.connection}, {self.way}s, {' > '.join(ends)}: {self.balance}".replace(
+        return f"connection {self.connection}, {self.direction}s, {' > '.join(ends)}: {self.balance}".replace(
             "encrypteds", "encrypted"
         )
 
@@ -157,11 +157,11 @@ class Account:
             if role not in _KAFKA:
                 continue
             ends = frames.ends(slot)
-            way = "encrypted"
+            direction = "encrypted"
             if role != Role.ENCRYPTED:
-                way = "request" if side == role - Role.A_REQUESTS else "response"
+                direction = "request" if side == role - Role.A_REQUESTS else "response"
             balance = self._balance(stream, role == Role.ENCRYPTED, int(starts[stream]))
-            made.append(Line(int(numbers[slot]), way, ends[side], ends[1 - side], balance))
+            made.append(Line(int(numbers[slot]), direction, ends[side], ends[1 - side], balance))
         return made
 
     def _balance(self, stream: int, encrypted: bool, start: int) -> Balance:

@@ -19,9 +19,7 @@ own, as long as the files come in order of time.
 
 Rules kept here:
 
-- Two states are compared without what does not matter later. This is: numbers of packets, which end is called A, how
-  often sequence numbers wrapped around. Once the role is known, it does not matter either whether the beginning of the
-  connection was seen.
+- Two states are compared without what does not matter later (``kwire.capture.joining``).
 - Some connections cannot be recognised from inside of the file: their role is known from earlier files only, or one
   direction was captured. Then the connection's whole part of the file is read again. Where it is known not to be Kafka,
   it is not.
@@ -32,7 +30,6 @@ Rules kept here:
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,13 +39,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwire.capture.joining import END, digest, has_ended, is_another, is_let_go, moved_on
 from kwire.capture.parts import Part, ends, latest
 from kwire.capture.reading import UNREADABLE, Reading, is_damage, said_of
 from kwire.capture.state import STATE, STATE_VERSION
 from kwire.capture.tracker import PART_BITS, Packets, Tracker
 from kwire.errors import CaptureError
 from kwire.kernels.layouts import ABSENT, AT_THE_END, CONNECTION, NO_TIME, PACKET, Role, Status
-from kwire.kernels.tracking import LATEST_COPY, LATEST_SYN
 
 if TYPE_CHECKING:
     from kwire.capture.frames import Frames
@@ -320,7 +317,7 @@ class _Heads:
         for slot, row in zip(chosen, tracker.save(rows["number"][chosen].tolist()).to_pylist(), strict=True):
             head = self._of_slot[slot]
             self.open.discard(slot)
-            head.agreed = _digest(row)
+            head.agreed = digest(row)
             head.seen = row["a_to_b"]["reference"], row["b_to_a"]["reference"]
 
 
@@ -340,87 +337,6 @@ def _is_over(tracker: Tracker, head: _Head, slot: int) -> bool:
     both = streams[2 * slot : 2 * slot + 2]
     ended = (both["end"] >= 0) & (both["next"] >= both["end"])
     return head.began and head.only and bool(rows["closed_order"][slot] < AT_THE_END or ended.all())
-
-
-# --- whether two states are the same to what follows ------------------------------------------------------------------
-
-_END: Final = ("high", "low", "port")
-_SWAPPED: Final = {int(Role.A_REQUESTS): int(Role.B_REQUESTS), int(Role.B_REQUESTS): int(Role.A_REQUESTS)}
-_READABLE: Final = tuple(_SWAPPED)
-_SEQUENCE: Final = (1 << 32) - 1
-_POSITIONS: Final = (
-    "reference",
-    "start",
-    "next",
-    "end",
-    "acked",
-    "reached",
-    "placed",
-    "heard",
-    "lowest",
-    "origin",
-    "earlier",
-    "proven",
-    "searched",
-)
-_HOLES: Final = tuple(f"hole_{k}{end}" for k in range(1, 5) for end in ("", "_end"))
-_WAITS: Final = ("id", "api", "version", "time", "clock", "overtaken", "doubted", "client_id")
-_HELD: Final = ("len", "time", "clock", "doubt")
-
-
-def _b_is_less(connection: Mapping[str, int]) -> bool:
-    a, b = ([connection[f"{end}_{name}"] for name in ("high", "low", "port")] for end in "ab")
-    return b < a
-
-
-def _digest(row: Mapping[str, Any]) -> bytes:
-    """A digest of what matters, in a row of ``STATE``, to what becomes of the connection."""
-    return hashlib.blake2b(repr(_essence(row)).encode(), digest_size=16).digest()
-
-
-def _essence(row: Mapping[str, Any]) -> Any:
-    connection = row["connection"]
-    swap = _b_is_less(connection)
-    role = connection["role"]
-    kind = _SWAPPED.get(role, role) if swap else role
-    known = [kind, connection["closed"], connection["closed_clock"]]
-    streams = [row["b_to_a"], row["a_to_b"]] if swap else [row["a_to_b"], row["b_to_a"]]
-    if role not in _READABLE and role != Role.UNKNOWN:
-        return [*known, connection["told"], *([_wrapped(one["reference"]), _wrapped(one["end"])] for one in streams)]
-    known += [connection["raw_tokens"], connection["summed"], connection["first_id"] < 0, connection["latest_id"]]
-    known.append(connection["missed"])
-    known += [row["client_id"], row["tls"]]
-    if role == Role.UNKNOWN:
-        opener = connection["opener"]
-        known += [1 - opener if swap and opener >= 0 else opener, *(_wrapped(one["start"]) for one in streams)]
-        # With which packet it is looked at again.
-        known += [connection["looks"], connection["next_look"]]
-    ways = [
-        (
-            one["synced"],
-            one["certain"],
-            _wrapped(one["proven"]),
-            *((_wrapped(one["searched"]), one["answered"]) if one["certain"] == 0 else (-1, 0)),
-            max(0, one["skipped"]),
-            one["holed"],
-            # What was acknowledged says which holes will not be filled: none is left before ``next``.
-            *(_wrapped(one[name] if one[name] > one["next"] else -1) for name in ("acked", "heard")),
-            *(_wrapped(one[name]) for name in ("reference", "next", "end", "reached", "placed")),
-            *(one[name] for name in ("time", "latest", "clock", "sums")),
-        )
-        for one in streams
-    ]
-    waiting = [tuple(one[name] for name in _WAITS) for one in row["waiting"]]
-    held = sorted(
-        (one["side"] ^ swap, _wrapped(one["pos"]), *(one[name] for name in _HELD), one["bytes"] or b"")
-        for one in row["segments"]
-    )
-    return [*known, ways, waiting, held]
-
-
-def _wrapped(position: int) -> int:
-    """A position without how often sequence numbers wrapped around before it."""
-    return position & _SEQUENCE if position >= 0 else -1
 
 
 # --- from file to file ------------------------------------------------------------------------------------------------
@@ -491,13 +407,13 @@ class Chain:
         reset = self._begun_by_resets(edges, before)
         if reset:
             true |= self._read_again(place, given, reset, common, again, split)
-        true |= self._told_by_brokers(place, edges, [*before, *reset], common)
+        true |= self._known_by_brokers(place, edges, [*before, *reset], common)
         new = []
         for key, row in zip(names, _rows(states, [key not in true for key in names]), strict=True):
             if row is not None:
                 row["connection"]["number"] = base | max(0, row["connection"]["first_order"])
             new.append(true[key] if row is None else row)
-        kept = [(key, row) for key, row in zip(names, new, strict=True) if not _has_ended(row)]
+        kept = [(key, row) for key, row in zip(names, new, strict=True) if not has_ended(row)]
         going = [key for key in self._place_of if key not in set(names)]
         old = _taken(self._known, [rows_of[key] for key in going])
         self._known = pa.concat_tables([old, pa.Table.from_pylist([row for _, row in kept], STATE)]).combine_chunks()
@@ -515,10 +431,10 @@ class Chain:
             row["ends"]
             for row in _taken(edges, resets).to_pylist()
             if row["ends"] not in known
-            and any(row[way]["packets"] > row[way]["resets"] for way in ("a_to_b", "b_to_a"))
+            and any(row[direction]["packets"] > row[direction]["resets"] for direction in ("a_to_b", "b_to_a"))
         ]
 
-    def _told_by_brokers(
+    def _known_by_brokers(
         self, place: int, edges: pa.Table, before: list[bytes], common: Mapping[str, Any]
     ) -> dict[bytes, dict[str, Any]]:
         """The true states of new connections that only a known broker can decide.
@@ -530,7 +446,7 @@ class Chain:
         rows = _connections(edges)
         a, b = (
             np.fromiter(
-                (end in brokers for end in zip(*(rows[f"{one}_{name}"].tolist() for name in _END), strict=True)),
+                (end in brokers for end in zip(*(rows[f"{one}_{name}"].tolist() for name in END), strict=True)),
                 bool,
                 len(rows),
             )
@@ -575,18 +491,18 @@ class Chain:
         began = [edge["began"] for edge in scanned]
         for key, edge, was in zip(before, scanned, _rows(given, began), strict=True):
             if was is not None:
-                if _is_another(was, edge):
+                if is_another(was, edge):
                     edge["connection"]["number"] = place << PART_BITS | max(0, edge["connection"]["first_order"])
                     found[key] = {name: edge[name] for name in STATE.names}
                 else:
                     doubtful.append(key)
                 continue
             true = at_head[key]
-            if edge["agreed"] is not None and _digest(true) == edge["agreed"]:
-                found[key] = _moved_on(true, edge, place)
+            if edge["agreed"] is not None and digest(true) == edge["agreed"]:
+                found[key] = moved_on(true, edge, place)
                 self.joined += 1
-            elif _is_let_go(true, edge):
-                found[key] = _moved_on(true, edge, place)
+            elif is_let_go(true, edge):
+                found[key] = moved_on(true, edge, place)
             else:
                 doubtful.append(key)
         if doubtful:
@@ -716,101 +632,3 @@ def _latest_states(tracker: Tracker) -> dict[bytes, dict[str, Any]]:
     saved = tracker.save(int(rows["number"][slot]) for _, slot in last)
     # States are in order of slots.
     return dict(zip([key for key, _ in last], saved.to_pylist(), strict=True))
-
-
-def _has_ended(row: Mapping[str, Any]) -> bool:
-    """Whether nothing of a connection is to be expected, nor unfinished."""
-    ended = all(row[way]["end"] >= 0 and row[way]["next"] >= row[way]["end"] for way in ("a_to_b", "b_to_a"))
-    return ended or bool(row["connection"]["closed"])
-
-
-def _is_another(was: Mapping[str, Any], edge: Mapping[str, Any]) -> bool:
-    """Whether a connection that begins with a SYN differs from the earlier one on its ports.
-
-    See ``tracking._begins_another``.
-    """
-    start = edge["a_to_b"]["start"]
-    a = [edge["connection"][f"a_{name}"] for name in ("high", "low", "port")]
-    same_way = [was["connection"][f"a_{name}"] for name in ("high", "low", "port")] == a
-    stream, other = (was["a_to_b"], was["b_to_a"]) if same_way else (was["b_to_a"], was["a_to_b"])
-    if stream["start"] >= 0 and _wrapped(stream["start"]) == _wrapped(start):
-        latest = max(one["last_time"] for one in (stream, other) if one["packets"] or one is stream)
-        return bool(latest != NO_TIME and edge["a_to_b"]["first_time"] > latest + LATEST_COPY)
-    if stream["start"] >= 0:
-        return True
-    if stream["reference"] >= 0:
-        ahead = (start - 1 - stream["reference"]) & _SEQUENCE
-        return bool(ahead <= _SEQUENCE + 1 - LATEST_SYN)
-    return bool(other["start"] < 0 <= other["reference"])
-
-
-def _begin_earlier(end: dict[str, int], true: Mapping[str, int]) -> None:
-    """Let a stream begin where it truly does, if an earlier file has its beginning.
-
-    The scan took those bytes to be before its beginning. They are not.
-    """
-    if true["lowest"] >= 0:
-        end["lowest"] = min(true["lowest"], end["lowest"]) if end["lowest"] >= 0 else true["lowest"]
-    if true["next"] < 0:
-        return
-    told = [one for one in (end["earlier"], true["earlier"]) if 0 <= one < true["origin"]]
-    end["origin"], end["earlier"] = true["origin"], min(told, default=-1)
-
-
-def _is_let_go(true: Mapping[str, Any], edge: Mapping[str, Any]) -> bool:
-    """Whether a connection is known to be none that is read: what this file has of it changes nothing."""
-    return true["connection"]["role"] in (Role.OTHER, Role.ENCRYPTED) and true["tls"] is None
-
-
-def _moved_on(true: Mapping[str, Any], edge: Mapping[str, Any], place: int) -> dict[str, Any]:
-    """The true state at the end of a file.
-
-    It is the state of its scan, as seen from the ``true`` one at the end of the head.
-    """
-    end = {name: edge[name] for name in STATE.names}
-    connection, before = dict(end["connection"]), true["connection"]
-    streams = [dict(end["a_to_b"]), dict(end["b_to_a"])]
-    seen = [edge["a_seen"], edge["b_seen"]]
-    turned = [before[f"a_{name}"] for name in ("high", "low", "port")] != [
-        connection[f"a_{name}"] for name in ("high", "low", "port")
-    ]
-    if turned:
-        streams.reverse()
-        seen.reverse()
-        connection["role"] = _SWAPPED.get(connection["role"], connection["role"])
-        if connection["opener"] >= 0:
-            connection["opener"] = 1 - connection["opener"]
-        for name in ("high", "low", "port"):
-            connection[f"a_{name}"], connection[f"b_{name}"] = connection[f"b_{name}"], connection[f"a_{name}"]
-    shifts = []
-    for one, way, at in zip(streams, ("a_to_b", "b_to_a"), seen, strict=True):
-        here = true[way]["reference"]
-        # The same sequence number, or nearly, where a connection that is not read was let go.
-        shift = (here - at + _SEQUENCE // 2) & ~_SEQUENCE if at >= 0 <= here else 0
-        for name in _POSITIONS:
-            one[name] += shift if one[name] >= 0 else 0
-        for name in _HOLES:
-            one[name] += shift if one[name] > 0 else 0
-        if one["start"] < 0:
-            one["start"] = true[way]["start"]
-        _begin_earlier(one, true[way])
-        shifts.append(shift)
-    segments = []
-    for segment in end["segments"]:
-        side = segment["side"] ^ turned
-        segments.append(segment | {"side": side, "pos": segment["pos"] + shifts[side]})
-        segments[-1]["ack"] += shifts[1 - side] if segment["ack"] >= 0 else 0
-    new = before["first_order"] >= 0
-    connection["number"] = place << PART_BITS | connection["first_order"] if new else before["number"]
-    for name in ("by_broker", "first_id"):
-        connection[name] = before[name]
-    connection["given_up"] += before["given_up"]
-    if connection["opener"] < 0:
-        connection["opener"] = before["opener"]
-    if before["role"] not in _READABLE and before["role"] != Role.UNKNOWN:
-        connection["role"], connection["told"] = before["role"], before["told"]
-        end |= {"waiting": [], "segments": []}
-        segments = []
-    end |= {"connection": connection, "a_to_b": streams[0], "b_to_a": streams[1], "segments": segments}
-    end["client_id"] = end["client_id"] if end["client_id"] is not None else true["client_id"]
-    return end

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from kwire.capture.compressed import DamagedError
 from kwire.capture.links import named, supported
 from kwire.capture.magics import PCAP, PCAPNG, compression
 from kwire.errors import CaptureError
@@ -36,7 +37,10 @@ from kwire.kernels.packets import (
 )
 from kwire.tls import KeyLog
 
-__all__ = ["Container", "first_time"]
+__all__ = ["Container", "first_time", "first_time_in"]
+
+_HEAD: Final = 64 << 10
+"""Bytes of a capture in which its first packet is looked for."""
 
 _LARGEST_SNAPLEN: Final = 262_144
 """libpcap's MAXIMUM_SNAPLEN; files say 0, 65535 or 2**31 - 1 and mean "everything"."""
@@ -309,6 +313,18 @@ def first_time(head: bytes) -> int | None:
     packets, _, _ = container.packets(data, start, len(data), 0, PYTHON)
     times = packets["time"][packets["time"] != NO_TIME]
     return int(times[0]) if len(times) else None
+
+
+def first_time_in(stream: Any) -> tuple[int | None, DamagedError | None]:
+    """What ``first_time`` says of a stream, and the damage if not even its first byte could be read."""
+    head, damage = b"", None
+    try:
+        # A stream may give less than it is asked for.
+        while len(head) < _HEAD and (more := stream.read(_HEAD - len(head))):
+            head += more
+    except DamagedError as error:
+        damage = None if head else error
+    return first_time(head), damage
 
 
 def _interface_options(options: bytes, prefix: str) -> tuple[int, int]:

@@ -27,6 +27,7 @@ from kwire.kernels.engine import MACHINE, Engine, choose
 from kwire.kernels.judging import NOT_SUPPORTED, UNREADABLE, is_too_new, left_over
 from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Status, taken
 from kwire.kernels.numbers import grown
+from kwire.kernels.ordering import with_body_of
 from kwire.kernels.programs import MAX_DEPTH, job_column, registers_of, value_column
 from kwire.kernels.shapes import memory_for
 from kwire.protocol.api_table import api_table
@@ -250,6 +251,12 @@ class Frames:
         made = columns_of(count)
         self._engine(frame_columns)(self.table, first, which, self._connections, has_name, met, made)
         return made, met
+
+    def with_body(self, kinds: Array) -> Array:
+        """Which have their body, or a part of it, and are of a kind that ``kinds`` wants (see ``with_body_of``)."""
+        there = np.empty(len(self), np.uint8)
+        choose(0)(with_body_of)(self.table, kinds, there)
+        return there.view(bool)
 
     def chosen(self, rows: Array) -> Frames:
         """Some of them: the frames with these numbers, or a column that says which."""

@@ -39,9 +39,7 @@ __all__ = ["Reader", "add_captures", "add_formats", "write"]
 
 KAFKA: Final = ("ok", "encrypted")
 """What ``status`` of a connection says where it may be one of Kafka."""
-_WAYS: Final = ("requests", "responses")
-HEAD: Final = 1 << 16
-"""Bytes of a capture in which its first packet is looked for."""
+_DIRECTIONS: Final = ("requests", "responses")
 FORMATS: Final = ("table", "json", "jsonl", "html", "parquet")
 
 
@@ -115,9 +113,9 @@ class Reader:
         notes = self.notes_of.setdefault(file, [])
         there = False
         encrypted = 0
-        ways: Counter[str] = Counter()
+        directions: Counter[str] = Counter()
         # There may be Kafka in it, and no row of the tables that are wanted.
-        known = ("status", *_WAYS)
+        known = ("status", *_DIRECTIONS)
         asked = {**tables, "connections": list(dict.fromkeys((*(tables.get("connections") or ()), *known)))}
         with opened(file) as (stream, size), progress_bar(name, size) as progress:
             for table, batch in reading.read(
@@ -130,8 +128,8 @@ class Reader:
                     words = batch.column("status").to_pylist()
                     encrypted += words.count("encrypted")
                     there = there or any(word in KAFKA for word in words)
-                    for way in _WAYS:
-                        ways[way] += sum(batch.column(way).to_pylist())
+                    for direction in _DIRECTIONS:
+                        directions[direction] += sum(batch.column(direction).to_pylist())
                     # Before a capture that is damaged says so.
                     self.read = self.read or there
                 if table in tables:
@@ -141,9 +139,9 @@ class Reader:
         self.encrypted += encrypted
         if encrypted:
             notes.append(f"{encrypted:,} connections over TLS were not decrypted")
-        for way, other in (_WAYS, _WAYS[::-1]):
-            if ways[way] and not ways[other]:
-                notes.append(f"there are {way} and no {other}: what needs both is not found")
+        for direction, other in (_DIRECTIONS, _DIRECTIONS[::-1]):
+            if directions[direction] and not directions[other]:
+                notes.append(f"there are {direction} and no {other}: what needs both is not found")
         for note in notes:
             say(f"{name}: note: {note}")
 
@@ -171,15 +169,11 @@ def _begin(file: str) -> int | None:
     """The time of the first packet of a file, in nanoseconds since 1970."""
     if not os.path.isfile(file):  # noqa: PTH113 - a pipe is read once
         return None
-    from kwire.capture.containers import first_time
+    from kwire.capture.containers import first_time_in
 
     try:
         with opened(file) as (stream, _):
-            head = b""
-            # A stream may give less than it is asked for.
-            while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
-                head += more
-            return first_time(head)
+            return first_time_in(stream)[0]
     except (KwireError, OSError):
         return None
 

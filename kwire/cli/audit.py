@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from kwire.cli import answers
 from kwire.errors import needed
+from kwire.report import DEFAULT_TARGET
 
 __all__ = ["register"]
 
 BREAKS: Final = 1
 """The exit code where a client would break."""
-TARGET: Final = "4.0"
 
 EPILOG = """\
 examples:
@@ -35,7 +35,9 @@ def register(subparsers: Any) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--target", default=TARGET, metavar="RELEASE", help=f"a release of Kafka (default: {TARGET})")
+    parser.add_argument(
+        "--target", default=DEFAULT_TARGET, metavar="RELEASE", help="a release of Kafka (default: %(default)s)"
+    )
     answers.add_formats(parser)
     parser.set_defaults(run=run, command="audit")
 

@@ -31,7 +31,7 @@ from kwire.cli.reading import (
 )
 from kwire.errors import CaptureError, KwireError, needed
 from kwire.opening import below, is_regular
-from kwire.options import CAPTURE, OF_SEGMENTS, OPTIONS, FilterOptions, TrafficOptions, chosen
+from kwire.options import CAPTURE, OF_SEGMENTS, OPTIONS, FilterOptions, TrafficOptions, check_tables, chosen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -213,6 +213,7 @@ def run(args: argparse.Namespace) -> int:
 
     code = 0
     live = any(is_live(file, follow=args.follow) for file in files)
+    _check_use(args, wanted)
     how = given(args)
     how["topic_ids"] = named_topics(args.topic_ids)
     memory: dict[str, Any] = {}
@@ -230,8 +231,6 @@ def run(args: argparse.Namespace) -> int:
             try:
                 table = chosen_table(name, args.api, _direction(args), payloads=args.payloads)
                 args.only.check(table)
-                if args.read_committed:
-                    table.check_isolation()
             except ValueError as wrong:
                 args.parser.error(str(wrong))
             shown, schemas[name] = _chosen(table, args.columns)
@@ -250,6 +249,14 @@ def run(args: argparse.Namespace) -> int:
                 print_error(error, file)
                 code = BAD_INPUT
     return code
+
+
+def _check_use(args: argparse.Namespace, wanted: Sequence[str]) -> None:
+    """Ends the program where an option is given that none of these tables has a use for."""
+    try:
+        check_tables(given(args), wanted, flag_of)
+    except ValueError as wrong:
+        args.parser.error(str(wrong))
 
 
 def _decode_at_once(
@@ -399,14 +406,10 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
         other = next(file for file in files if file not in segments)
         args.parser.error(f"{other} is no log segment: decode captures and segments one after the other")
     code = 0
+    _check_use(args, wanted)
     table = tables.table(wanted[0], tables.LOG)
     if args.deep and table.deep is not None:
         table = table.deep
-    if args.read_committed:
-        try:
-            table.check_isolation()
-        except ValueError as wrong:
-            args.parser.error(str(wrong))
     shown, schema = _chosen(table, args.columns)
     with open_output(args.format, args.output, shown, schema) as output:
         if args.jobs > 1:

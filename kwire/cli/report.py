@@ -12,13 +12,13 @@ from kwire.cli import answers
 from kwire.errors import KwireError, needed
 from kwire.naming import public
 from kwire.opening import open_file
+from kwire.report import DEFAULT_TARGET
 
 if TYPE_CHECKING:
     from kwire.report.findings import Thresholds
 
 __all__ = ["register"]
 
-TARGET: Final = "4.0"
 EPILOG = """\
 examples:
   kwire report broker.pcap -o report.html
@@ -47,7 +47,10 @@ def register(subparsers: Any) -> None:
         "--against", metavar="OTHER", help="an earlier report, or a capture: the page begins with what changed"
     )
     parser.add_argument(
-        "--target", default=TARGET, metavar="RELEASE", help=f"the release of the audit (default: {TARGET})"
+        "--target",
+        default=DEFAULT_TARGET,
+        metavar="RELEASE",
+        help="the release of the audit (default: %(default)s)",
     )
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=N", help="another threshold of findings; several"

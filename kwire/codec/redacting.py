@@ -16,8 +16,9 @@ The schema says which fields are secret (``model.Secret``). This module applies 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 from kwire.schema import configs, model
@@ -32,6 +33,7 @@ __all__ = [
     "SIZE",
     "Secrets",
     "by_topic",
+    "emptied",
     "hides_tags",
     "is_left_out",
     "is_redacted",
@@ -54,6 +56,8 @@ SIZE: Final = "bytes"
 
 _TOPIC_FIELDS: Final = frozenset({"topic", "name", "topic_id"})
 """What may say the topic of a record set."""
+
+Message = TypeVar("Message", bound="WireStruct")
 
 Secrets = tuple[tuple[str, model.Secret, "type[WireStruct] | None"], ...]
 """The fields of a class that are secret, or structs with such: name, in which way, class of the struct."""
@@ -112,6 +116,22 @@ def redact(kind: type[WireStruct], values: dict[str, Any], around: tuple[object,
     unknown = values.get(UNKNOWN)
     if unknown and hides_tags(kind):
         values[UNKNOWN] = {tag: redacted(content) if content else content for tag, content in unknown.items()}
+
+
+def emptied(message: Message) -> Message:
+    """``message``, or a copy of it in which the secret fields at its top are empty: for what makes columns of objects.
+
+    A record set that is secret by its topic stays.
+    """
+    names = [name for name, secret, inner in message.SECRET_FIELDS if inner is None and secret != "topic"]
+    if not names:
+        return message
+    made = copy.copy(message)
+    for name in names:
+        value = getattr(made, name)
+        if value is not None:
+            setattr(made, name, type(value)())
+    return made
 
 
 def is_secret(secret: model.Secret, value: object, around: Sequence[object]) -> bool:

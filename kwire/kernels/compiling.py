@@ -68,6 +68,7 @@ def _options(kernel: Callable[..., Any]) -> dict[str, Any]:
         "forceinline": kernel in INLINED,
         "_nrt": False,
         "no_cfunc_wrapper": True,
+        **fence.options(),
     }
 
 

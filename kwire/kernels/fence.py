@@ -13,6 +13,11 @@ What is used, and what for:
   Without it, numba optimises each function with all that it calls, and makes machine code of it, before it becomes a
   part of the next. Closed: a leaf four calls deep goes through LLVM five times.
 - ``kept``: for which types a kernel has machine code on disk. Closed: nothing is loaded ahead of its first call.
+- ``passes``: a kernel goes through 12 of numba's 27 passes. The others are for what no kernel has: closures, ``with``,
+  overloads that are inlined, literals that a loop is unrolled over, annotated source. The machine code is the same.
+- ``calls``: for which types numba found which implementation of an operator or a function of its own. numba asks all
+  its templates again for each ``+``.
+- ``variables``: which variables a statement has. numba asks each value for its class four times.
 
 Rules kept here:
 
@@ -32,17 +37,27 @@ from typing import Any, Final
 from numba.core import caching as _caching
 from numba.core import cgutils as _cgutils
 from numba.core import codegen as _codegen
+from numba.core import compiler as _compiler
+from numba.core import compiler_machinery as _machinery
+from numba.core import ir as _ir
+from numba.core import typed_passes as _typed
+from numba.core import untyped_passes as _untyped
 from numba.core.compiler_lock import global_compiler_lock as _compiler_lock
 from numba.core.registry import cpu_target as _cpu_target
+from numba.core.types import functions as _functions
 
 from kwire.kernels import cache
 
-__all__ = ["closed", "entry", "keep", "load", "part"]
+__all__ = ["closed", "entry", "keep", "load", "options", "part"]
 
 # numba's own annotations do not have all of what is used here.
 caching: Any = _caching
 cgutils: Any = _cgutils
 codegen: Any = _codegen
+compiler: Any = _compiler
+functions: Any = _functions
+ir: Any = _ir
+machinery: Any = _machinery
 compiler_lock: Any = _compiler_lock
 cpu_target: Any = _cpu_target
 
@@ -120,11 +135,33 @@ _kept: Final = _Fence(
         "IndexDataCacheFile._load_index": (getattr(caching, "IndexDataCacheFile", None), "self"),
     },
 )
+_PASSES: Final = (
+    (_untyped, ("TranslateByteCode", "FixupArgs", "IRProcessing", "RewriteSemanticConstants", "DeadBranchPrune")),
+    (_untyped, ("GenericRewrites", "ReconstructSSA")),
+    (_typed, ("NopythonTypeInference", "PreLowerStripPhis", "IRLegalization", "NativeLowering", "NoPythonBackend")),
+)
+"""The passes that a kernel goes through, in numba's order."""
+_passes: Final = _Fence(
+    "passes",
+    {
+        "PassManager.add_pass": (getattr(machinery, "PassManager", None), "self pss description"),
+        "PassManager.finalize": (getattr(machinery, "PassManager", None), "self"),
+        "CompilerBase.define_pipelines": (getattr(compiler, "CompilerBase", None), "self"),
+        **{
+            f"{name}.run_pass": (getattr(owner, name, None), "self state") for owner, names in _PASSES for name in names
+        },
+    },
+)
+_calls: Final = _Fence(
+    "calls",
+    {"BaseFunction.get_call_type": (getattr(functions, "BaseFunction", None), "self context args kws")},
+)
+_variables: Final = _Fence("variables", {"Inst._rec_list_vars": (getattr(ir, "Inst", None), "self val")})
 
 
 def closed() -> list[str]:
     """The names of the fences whose parts of numba have changed: kernels compile without them."""
-    return [one.name for one in (_indices(), _libraries, _cache, _kept) if not one.open]
+    return [one.name for one in (_indices(), _libraries, _cache, _kept, _passes, _calls, _variables) if not one.open]
 
 
 # --- Where machine code is kept ----------------------------------------------------------------------------------
@@ -280,6 +317,78 @@ if _libraries.open:
             return self.name, "object", (self._get_compiled_object(), names.as_bitcode())
 
 
+# --- What numba need not do --------------------------------------------------------------------------------------
+
+
+if _passes.open:
+
+    class _Passes(compiler.CompilerBase):  # type: ignore[misc]
+        """What a kernel goes through on its way to machine code."""
+
+        def define_pipelines(self) -> list[Any]:
+            made = machinery.PassManager("kwire")
+            for owner, names in _PASSES:
+                for name in names:
+                    made.add_pass(getattr(owner, name), name)
+            made.finalize()
+            return [made]
+
+
+def options() -> dict[str, Any]:
+    """What ``numba.njit`` is told about a kernel besides what ``kwire.kernels.compiling`` tells it."""
+    return {"pipeline_class": _Passes} if _passes.open else {}
+
+
+class _Calls:
+    """In place of ``BaseFunction.get_call_type``: what was found for these types once is found again.
+
+    The type of a function keeps the implementation of each signature, which anyone may replace. So it is set again."""
+
+    def __init__(self) -> None:
+        self.found: dict[Any, tuple[Any, Any]] = {}
+        self.find: Any = functions.BaseFunction.get_call_type if _calls.open else None
+
+    def get_call_type(self, function: Any, context: Any, args: Any, kws: Any) -> Any:
+        if kws:
+            return self.find(function, context, args, kws)
+        key = context, function, args
+        found = self.found.get(key)
+        if found is None:
+            signature = self.find(function, context, args, kws)
+            found = self.found[key] = signature, function._impl_keys[signature.args]
+        signature, function._impl_keys[signature.args] = found
+        return signature
+
+
+_types: Final = _Calls()
+
+
+def _get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
+    return _types.get_call_type(self, context, args, kws)
+
+
+def _rec_list_vars(self: Any, val: Any) -> list[Any]:
+    """In place of ``Inst._rec_list_vars``: the same, where most values are told by their class alone."""
+    kind = val.__class__
+    if kind is ir.Var:
+        return [val]
+    if kind in _PLAIN:
+        return []
+    if isinstance(val, ir.Inst):
+        return val.list_vars()
+    if isinstance(val, dict):
+        val = val.values()
+    elif not isinstance(val, list | tuple):
+        return [val] if isinstance(val, ir.Var) else []
+    found: list[Any] = []
+    for one in val:
+        found += _rec_list_vars(self, one)
+    return found
+
+
+_PLAIN: Final = frozenset({str, int, bool, type(None), getattr(ir, "Loc", type(None))})
+
+
 class _Compiling:
     """The kernels that are being compiled, the innermost last, with the class of the library of each."""
 
@@ -312,6 +421,12 @@ def _replaced() -> Iterator[None]:
             undo.callback(setattr, arrayobj, "fix_integer_index", arrayobj.fix_integer_index)
             undo.callback(setattr, cgutils, "do_boundscheck", cgutils.do_boundscheck)
             arrayobj.fix_integer_index, cgutils.do_boundscheck = _index, _check
+        if _calls.open:
+            undo.callback(setattr, functions.BaseFunction, "get_call_type", functions.BaseFunction.get_call_type)
+            functions.BaseFunction.get_call_type = _get_call_type
+        if _variables.open:
+            undo.callback(setattr, ir.Inst, "_rec_list_vars", ir.Inst._rec_list_vars)
+            ir.Inst._rec_list_vars = _rec_list_vars
         if _libraries.open:
             undo.callback(delattr, made_by, "create_library")
             made_by.create_library = _compiling.create_library

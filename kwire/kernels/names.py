@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.kernels.engine import Engine, kernel
+from kwire.kernels.engine import Engine, inlined, kernel
 from kwire.kernels.hashing import fresh_key, hash_bytes
 from kwire.kernels.layouts import NAME, NAMES_USED
 from kwire.kernels.numbers import grown, int64, load64, prefetch
@@ -32,7 +32,7 @@ _AHEAD: Final = 8
 Array = Any
 
 
-@kernel
+@inlined
 def same_bytes(one: Array, at: int, other: Array, where: int, length: int) -> bool:
     """Whether two ranges, which the caller has checked, hold the same."""
     if length >= 8 and 0 <= at <= one.shape[0] - length and 0 <= where <= other.shape[0] - length:

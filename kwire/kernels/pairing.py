@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kwire.kernels.engine import kernel
+from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.hashing import hash_two
 from kwire.kernels.judging import FITS, SO_FAR, TRAILS, UNFIT, fits
 from kwire.kernels.layouts import FOLLOWS, LEADS, NOT_ENTERED, WAITING
@@ -206,16 +206,24 @@ def drop(conn: Any, waiting: Array, lookup: Array, room: Any, row: int) -> None:
     room.free = row
 
 
-@kernel
+@inlined
 def answered(conn: Any, waiting: Array, lookup: Array, room: Any, which: int) -> None:
     """Takes the entry ``which``, to which a response has come, off a connection's list. Those before it are overtaken,
     or have no answer where responses are missing."""
     entry = waiting[which]
     if entry.overtaken == 1:
         conn.disordered += 1
-        drop(conn, waiting, lookup, room, which)
-        return
-    row = int64(entry.prev)
+    else:
+        if entry.prev >= 0:
+            _overtake(conn, waiting, lookup, room, int64(entry.prev))
+        conn.waiting_front = which
+        conn.missed = 0
+    drop(conn, waiting, lookup, room, which)
+
+
+@kernel
+def _overtake(conn: Any, waiting: Array, lookup: Array, room: Any, row: int) -> None:
+    """Notes that an entry and those before it are overtaken. They have no answer if responses are missing."""
     while row >= 0 and waiting[row].overtaken == 0:
         before = int64(waiting[row].prev)
         # What was looked for has been entered, so all before it have.
@@ -226,16 +234,13 @@ def answered(conn: Any, waiting: Array, lookup: Array, room: Any, which: int) ->
             waiting[row].overtaken = 1
             conn.overtaken += 1
         row = before
-    conn.waiting_front = entry.next
-    drop(conn, waiting, lookup, room, which)
     most = 0 if conn.missed == 1 else MOST_OVERTAKEN
-    conn.missed = 0
     while conn.overtaken > most:
         conn.unanswered += 1
         drop(conn, waiting, lookup, room, conn.waiting_head)
 
 
-@kernel
+@inlined
 def _append(conn: Any, waiting: Array, row: int) -> None:
     """Puts a row that is filled at the end of a connection's list."""
     entry = waiting[row]
@@ -258,7 +263,7 @@ def _append(conn: Any, waiting: Array, row: int) -> None:
     conn.waiting += 1
 
 
-@kernel
+@inlined
 def wait_for(
     conn: Any,
     waiting: Array,
@@ -273,13 +278,8 @@ def wait_for(
     clock: int,
 ) -> None:
     """Appends an entry to a connection's list. One that was overtaken and has its id has no answer."""
-    row = conn.waiting_head if conn.overtaken > 0 else int64(-1)
-    while row >= 0 and waiting[row].overtaken == 1:
-        after = int64(waiting[row].next)
-        if waiting[row].id == wanted and api != SASL_TOKEN:
-            conn.unanswered += 1
-            drop(conn, waiting, lookup, room, row)
-        row = after
+    if conn.overtaken > 0 and api != SASL_TOKEN:
+        _drop_overtaken(conn, waiting, lookup, room, wanted)
     row = room.free
     if row >= 0:
         room.free = waiting[row].next
@@ -296,6 +296,18 @@ def wait_for(
     entry.clock = clock
     entry.overtaken = 0
     _append(conn, waiting, row)
+
+
+@kernel
+def _drop_overtaken(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: int) -> None:
+    """Drops the entries that were overtaken and have this correlation id, which another request has now."""
+    row = conn.waiting_head
+    while row >= 0 and waiting[row].overtaken == 1:
+        after = int64(waiting[row].next)
+        if waiting[row].id == wanted:
+            conn.unanswered += 1
+            drop(conn, waiting, lookup, room, row)
+        row = after
 
 
 @kernel

@@ -39,7 +39,7 @@ from kwire.log.regions import headers_of, regions
 from kwire.naming import public
 from kwire.opening import open_file
 from kwire.options import SegmentOptions, of_segments
-from kwire.records.arrow_types import POSITION, RECORD_FIELDS, SCHEMA, TIMESTAMP
+from kwire.records.arrow_types import BATCH_FIELDS, POSITION, RECORD_FIELDS, SCHEMA, STATUS_FIELDS, TIMESTAMP
 from kwire.records.batching import text_size
 from kwire.records.budget import Budget
 from kwire.records.columnar import decode_pieces
@@ -74,9 +74,8 @@ _WHERE: Final = [
     pa.field("topic_id", pa.string()),
     pa.field("partition", pa.int32()),
 ]
-_STATUS: Final = [pa.field("status", pa.string(), nullable=False), pa.field("error", pa.string())]
 
-RECORDS: Final = pa.schema([*_WHERE, *RECORD_FIELDS, *_STATUS])
+RECORDS: Final = pa.schema([*_WHERE, *RECORD_FIELDS, *STATUS_FIELDS])
 """One row per record. ``segment`` is the file, ``position`` the byte of the file at which the record's batch starts.
 
 The columns between are those of ``kwire.records.SCHEMA``, null in rows that are not records.
@@ -86,23 +85,8 @@ BATCHES: Final = pa.schema(
     [
         *_WHERE,
         pa.field("size", pa.int64(), nullable=False),
-        pa.field("magic", pa.int8()),
-        pa.field("base_offset", pa.int64()),
-        pa.field("last_offset", pa.int64()),
-        pa.field("count", pa.int32()),
-        pa.field("max_timestamp", TIMESTAMP),
-        pa.field("timestamp_type", pa.string()),
-        pa.field("compression", pa.string()),
-        pa.field("crc", pa.int64()),
-        pa.field("crc_ok", pa.bool_()),
-        pa.field("producer_id", pa.int64()),
-        pa.field("producer_epoch", pa.int16()),
-        pa.field("base_sequence", pa.int32()),
-        pa.field("partition_leader_epoch", pa.int32()),
-        pa.field("is_transactional", pa.bool_()),
-        pa.field("is_control", pa.bool_()),
-        pa.field("delete_horizon", TIMESTAMP),
-        *_STATUS,
+        *(one for one in BATCH_FIELDS if one.name != "base_timestamp"),
+        *STATUS_FIELDS,
     ]
 )
 """One row per batch of magic 2 or message of magic 0 and 1, from the headers alone: nothing is decompressed.

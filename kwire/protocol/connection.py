@@ -2,13 +2,14 @@
 
     connection = Connection("client", client_id="me")
     write(connection.send(messages.ApiVersionsRequest()))
-    for event in connection.receive(read()):      # Answer, Negotiated: from here on versions are chosen
+    for event in connection.receive(read()):      # ResponseReceived, Negotiated: from here on versions are chosen
         ...
     write(connection.send(messages.MetadataRequest(topics=None)))
 
 ``send`` gives the bytes to write, ``receive`` takes bytes in any pieces and gives events. A client sends requests and
-gets an ``Answer`` for each; a broker gets ``Asked`` and sends the responses in the same order. SASL tokens are sent
-by ``send_token`` and come as ``Token``, whether they travel raw (SaslHandshake v0, and 0.9) or in SaslAuthenticate.
+gets a ``ResponseReceived`` for each. A broker gets ``RequestReceived`` and sends the responses in the same order. SASL
+tokens are sent by ``send_token`` and come as ``Token``, whether they travel raw (SaslHandshake v0, and 0.9) or in
+SaslAuthenticate.
 
 States, and what may be sent in them (``may_send`` says it of a connection):
 
@@ -28,7 +29,8 @@ Rules kept here:
 - A Produce request with acks=0 has no response: nothing waits for one, and none can be sent.
 - A version is chosen once ApiVersions was answered; before, whoever sends says it, or gives ``versions``. ApiVersions
   itself is sent in its newest version, and again in an older one after error 35 (KIP-511).
-- An ApiVersions response with error 35 is v0, and ``Asked.body`` is None for a version that is not known here.
+- An ApiVersions response with error 35 is v0, and ``RequestReceived.body`` is None for a version that is not
+  known here.
 - It is known how many tokens PLAIN, OAUTHBEARER (one) and SCRAM (two) take. For other mechanisms the client says when
   it is through (``authenticated``). A broker always does (``send_token(data, done=True)``). The last raw token of
   GSSAPI has no answer: there the broker says ``authenticated`` too.
@@ -62,7 +64,17 @@ from kwire.protocol.splitter import DEFAULT_LIMIT, FrameSplitter
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import NO_VERSIONS
 
-__all__ = ["Answer", "Asked", "Authenticated", "Closed", "Connection", "Event", "Negotiated", "State", "Token"]
+__all__ = [
+    "Authenticated",
+    "Closed",
+    "Connection",
+    "Event",
+    "Negotiated",
+    "RequestReceived",
+    "ResponseReceived",
+    "State",
+    "Token",
+]
 
 Role = Literal["client", "broker"]
 
@@ -88,7 +100,7 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestReceived:
     """To a broker: a request. ``body`` is None for an ApiVersions version that is not known."""
 
     body: Any
@@ -101,7 +113,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ResponseReceived:
     """To a client: the response to ``request``, in ``api_version`` (0 after the ApiVersions fallback)."""
 
     body: Any
@@ -147,7 +159,7 @@ class Closed:
     unanswered: int
 
 
-Event = Asked | Answer | Negotiated | Token | Authenticated | Closed
+Event = RequestReceived | ResponseReceived | Negotiated | Token | Authenticated | Closed
 
 
 @dataclass(slots=True)
@@ -397,7 +409,7 @@ class Connection:
         body, key = made.body, waiting.api_key
         throttle = max(0, getattr(body, "throttle_time_ms", 0))
         wait = throttle if _waits(key, made.api_version) else 0
-        answer = Answer(body, waiting.body, key, made.api_version, number, throttle, wait)
+        answer = ResponseReceived(body, waiting.body, key, made.api_version, number, throttle, wait)
         if key == ApiKey.SASL_HANDSHAKE:
             self._handshake_answered(waiting.body.mechanism, waiting.api_version, body.error_code)
             yield answer
@@ -464,7 +476,7 @@ class Connection:
             self.state = State.HANDSHAKE
         elif key == ApiKey.SASL_AUTHENTICATE:
             self.state = State.CHALLENGED
-        yield Asked(body, key, version, header.correlation_id, getattr(header, "client_id", None), answered)
+        yield RequestReceived(body, key, version, header.correlation_id, getattr(header, "client_id", None), answered)
         if key == ApiKey.SASL_AUTHENTICATE:
             assert body is not None
             yield Token(body.auth_bytes, body)

@@ -11,7 +11,17 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["DICTIONARY", "HEADERS", "POSITION", "RECORD_FIELDS", "SCHEMA", "TIMESTAMP", "dtype_of"]
+__all__ = [
+    "BATCH_FIELDS",
+    "DICTIONARY",
+    "HEADERS",
+    "POSITION",
+    "RECORD_FIELDS",
+    "SCHEMA",
+    "STATUS_FIELDS",
+    "TIMESTAMP",
+    "dtype_of",
+]
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 """Every point in time.
@@ -58,6 +68,30 @@ columns are null where the batch has -1 or no such field. ``control_type`` is nu
 
 RECORD_FIELDS: Final = tuple(pa.field(one.name, one.type) for one in SCHEMA if one.name != "base_offset")
 """Those that the tables of records have, null in rows that are no record."""
+
+BATCH_FIELDS: Final = (
+    pa.field("magic", pa.int8()),
+    pa.field("base_offset", pa.int64()),
+    pa.field("last_offset", pa.int64()),
+    pa.field("count", pa.int32()),
+    pa.field("base_timestamp", TIMESTAMP),
+    pa.field("max_timestamp", TIMESTAMP),
+    pa.field("timestamp_type", pa.string()),
+    pa.field("compression", pa.string()),
+    pa.field("crc", pa.int64()),
+    pa.field("crc_ok", pa.bool_()),
+    pa.field("producer_id", pa.int64()),
+    pa.field("producer_epoch", pa.int16()),
+    pa.field("base_sequence", pa.int32()),
+    pa.field("partition_leader_epoch", pa.int32()),
+    pa.field("is_transactional", pa.bool_()),
+    pa.field("is_control", pa.bool_()),
+    pa.field("delete_horizon", TIMESTAMP),
+)
+"""What the header of a batch says, in the tables of batches; null in rows that are no batch."""
+
+STATUS_FIELDS: Final = (pa.field("status", pa.string(), nullable=False), pa.field("error", pa.string()))
+"""The last columns of tables of records and batches."""
 
 POSITION: Final = pa.field("position", pa.int64(), nullable=False)
 """One more column, for callers who ask for it by name.

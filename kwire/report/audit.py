@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire import schema, versions
+from kwire.report import DEFAULT_TARGET
 from kwire.report.sums import ROWS_AT_ONCE, dicts, runs
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import NO_VERSIONS
@@ -36,7 +37,6 @@ from kwire.tables.showing import Column
 
 __all__ = [
     "CONNECTIONS",
-    "DEFAULT_TARGET",
     "OF_BROKERS",
     "RECORDS",
     "SCHEMA",
@@ -49,8 +49,6 @@ __all__ = [
     "of_tables",
     "summary",
 ]
-
-DEFAULT_TARGET: Final = "4.0"
 
 CONNECTIONS: Final = (
     "capture", "connection", "client_host", "client_ids", "software_name", "software_version", "apis", "broker_apis",

@@ -232,28 +232,28 @@ class Live:
         at = np.flatnonzero(rows.times != UNDATED)
         seconds = rows.times // 1_000_000
         sums = rows.values("size")[at], rows.wrong[at].astype(np.int64)
-        told = np.flatnonzero(rows.valid("latency_ms"))
-        latencies = rows.table["latency_ms"].fill_null(0).to_numpy()[told]
+        timed = np.flatnonzero(rows.valid("latency_ms"))
+        latencies = rows.table["latency_ms"].fill_null(0).to_numpy()[timed]
         steps = latency_steps(latencies)
         for kind, names in (("api", ("api_name",)), ("client", ("client_host", "client_id"))):
-            for *key, way, second, count, size, bad in rows.totals(at, (*names, "direction", seconds[at]), *sums):
+            for *key, direction, second, count, size, bad in rows.totals(at, (*names, "direction", seconds[at]), *sums):
                 rates = self._rates(kind, second, (key[0] or "?") if kind == "api" else tuple(key))
                 rates.bytes += size
                 rates.errors += bad
-                if way == "request":
+                if direction == "request":
                     rates.requests += count
                 else:
                     rates.responses += count
-            for *key, second, step, count, most in rows.totals(told, (*names, seconds[told], steps), latencies):
+            for *key, second, step, count, most in rows.totals(timed, (*names, seconds[timed], steps), latencies):
                 rates = self._rates(kind, second, (key[0] or "?") if kind == "api" else tuple(key))
                 rates.latencies.add(step, count, most)
                 if kind == "api" and (key[0] in self._usual or len(self._usual) < MOST_KEYS):
                     self._usual.setdefault(key[0] or "?", Latencies()).add(step, count, most)
         if self._topics:
-            frames = rows.values("frame")[told]
+            frames = rows.values("frame")[timed]
             for k in np.flatnonzero(np.isin(frames, list(self._topics))).tolist():
                 for topic in self._topics[int(frames[k])]:
-                    rates = self._rates("topic", int(seconds[told[k]]), topic)
+                    rates = self._rates("topic", int(seconds[timed[k]]), topic)
                     rates.latencies.add(int(steps[k]), 1, float(latencies[k]))
             self._topics = {}
 
@@ -267,12 +267,12 @@ class Live:
         wrong = rows.mask("direction", "response") & rows.valid("error") & ~rows.mask("error", "NONE")
         keys = ("frame", "topic", "direction", "api_name", times // 1_000_000)
         sums = rows.values("record_bytes")[at], rows.values("records")[at], wrong[at].astype(np.int64)
-        for frame, topic, way, api, second, _, size, records, bad in rows.totals(at, keys, *sums):
+        for frame, topic, direction, api, second, _, size, records, bad in rows.totals(at, keys, *sums):
             one = "?" if topic is None else topic
             rates = self._rates("topic", second, one)
             rates.errors += bad
             rates.bytes += size
-            if way == "request":
+            if direction == "request":
                 rates.requests += 1
                 rates.written += size
                 rates.records += records

@@ -23,9 +23,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwire.report import DEFAULT_TARGET
 from kwire.report import findings as rules
 from kwire.report import lineage as edges
-from kwire.report.audit import CONNECTIONS, DEFAULT_TARGET, RECORDS, Auditor
+from kwire.report.audit import CONNECTIONS, RECORDS, Auditor
 from kwire.report.sums import (
     UNDATED,
     Clock,
@@ -82,7 +83,7 @@ _BYTES_AT_ONCE: Final = 8 << 20
 COARSE: Final = 5
 """Steps of latencies that are one over time: 10 %."""
 _READS: Final = ("Fetch", "ShareFetch")
-_WAYS: Final = ("read", "written")
+_DIRECTIONS: Final = ("read", "written")
 _KAFKA: Final = ("ok", "encrypted")
 
 
@@ -284,22 +285,27 @@ class Overview:
         keys = (written, "topic", "partition", *_CLIENT, "compression")
         for wrote, topic, partition, host, client, codec, count, size, batches, records in rows.totals(at, keys, *sums):
             # What is written comes before what is read.
-            way, one = _WAYS[wrote], _known(topic)
+            direction, one = _DIRECTIONS[wrote], _known(topic)
             amounts = (size, batches, records, 0, 0, 0) if wrote else (0, 0, 0, size, batches, records)
             self.topics.add(one, size, *amounts)
             short = (size, records, 0, 0) if wrote else (0, 0, size, records)
             self.partitions.add((one, partition), size, *short)
             self.data.add((host, client), size, *short)
-            mine = self.compression.setdefault((way, codec or "?"), [0, 0, 0])
+            mine = self.compression.setdefault((direction, codec or "?"), [0, 0, 0])
             for k, value in enumerate((size, batches, records)):
                 mine[k] += value
             self.totals.update(
-                {f"{way}_sets": count, f"{way}_bytes": size, f"{way}_batches": batches, f"{way}_records": records}
+                {
+                    f"{direction}_sets": count,
+                    f"{direction}_bytes": size,
+                    f"{direction}_batches": batches,
+                    f"{direction}_records": records,
+                }
             )
         buckets = self.clock.buckets(rows.times[at])
         sizes, batches, records = sums
         for wrote, topic, bucket, _, size, many in rows.totals(at, (written, "topic", buckets), sizes, records):
-            self.flow.add((_WAYS[wrote], _known(topic)), bucket, size, many)
+            self.flow.add((_DIRECTIONS[wrote], _known(topic)), bucket, size, many)
         self._batches(written, sizes, batches, self.sizes)
         # In a batch of a ShareFetch response, only what was acquired is counted.
         known = (rows.valid("records") & ~rows.mask("api_name", "ShareFetch"))[at]
@@ -309,11 +315,11 @@ class Overview:
         """Count batches by what they have on average."""
         some = batches > 0
         powers = np.floor(np.log2(np.maximum(amounts[some] / batches[some], 1))).astype(np.int64)
-        for wrote, way in enumerate(_WAYS):
+        for wrote, direction in enumerate(_DIRECTIONS):
             mine = written[some] == wrote
             counts = np.bincount(powers[mine], weights=batches[some][mine])
             for power in np.flatnonzero(counts).tolist():
-                counted[way, power] += int(counts[power])
+                counted[direction, power] += int(counts[power])
 
     # -- calls, connections, records
 

@@ -54,10 +54,10 @@ def _asset(name: str) -> str:
 # --- texts ------------------------------------------------------------------------------------------------------------
 
 
-def _scaled(number: float, units: Sequence[str], step: float = 1000) -> str:
+def _scaled(number: float, units: Sequence[str]) -> str:
     size, at = float(number), 0
-    while abs(size) >= step and at < len(units) - 1:
-        size, at = size / step, at + 1
+    while abs(size) >= 1000 and at < len(units) - 1:
+        size, at = size / 1000, at + 1
     digits = 0 if not at or abs(size) >= 100 else 1 if abs(size) >= 10 else 2
     return f"{size:,.{digits}f} {units[at]}"
 
@@ -191,9 +191,9 @@ class _Part:
         self.parts.append("<table><thead><tr><th></th><th>written</th><th>read</th></tr></thead><tbody>\n")
         for label, *numbers in rows:
             cells = "".join(
-                f'<td><svg class="{way}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+                f'<td><svg class="{direction}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
                 f'<rect width="{100 * number / most:.2f}" height="8"/></svg>{number:,}</td>'
-                for way, number in zip(("written", "read"), numbers, strict=True)
+                for direction, number in zip(("written", "read"), numbers, strict=True)
             )
             self.parts.append(f"<tr><th>{safe(label)}</th>{cells}</tr>\n")
         self.parts.append("</tbody></table></figure>\n")
@@ -402,10 +402,11 @@ class _Page:
         part.bars("Batches by their bytes", _powers(over.sizes, bytes_text))
         part.bars("Batches by their records", _powers(over.fills, count_text))
         rows = []
-        for (way, codec), (size, batches, records) in sorted(over.compression.items(), key=lambda one: -one[1][0]):
+        by_size = sorted(over.compression.items(), key=lambda one: -one[1][0])
+        for (direction, codec), (size, batches, records) in by_size:
             rows.append(
                 {
-                    "way": way, "compression": codec, "bytes": size, "batches": batches, "records": records,
+                    "way": direction, "compression": codec, "bytes": size, "batches": batches, "records": records,
                     "mean": size / batches if batches else None, "fill": records / batches if batches else None,
                 }
             )  # fmt: skip
@@ -521,8 +522,8 @@ class _Page:
             },
             "waits": self._waits(buckets),
             "flow": {
-                f"{measure} {way}": _lines(over.flow, buckets, which, seconds, way)
-                for way in ("written", "read")
+                f"{measure} {direction}": _lines(over.flow, buckets, which, seconds, direction)
+                for direction in ("written", "read")
                 for which, measure in enumerate(("bytes", "records"))
             },
             "wrong": {"errors": _lines(over.wrong, buckets, 0, seconds)},
@@ -579,21 +580,21 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _lines(
-    line: Timeline, buckets: range, which: int, seconds: float | None = None, way: str | None = None
+    line: Timeline, buckets: range, which: int, seconds: float | None = None, direction: str | None = None
 ) -> list[list[Any]]:
-    """The lines of a chart: a name and its values, by the second. ``way``: only keys that begin with it."""
+    """The lines of a chart: a name and its values, by the second. ``direction``: only keys that begin with it."""
     sums: dict[Any, float] = {}
     for key, values in line.of.items():
-        if key is not None and (way is None or key[0] == way):
+        if key is not None and (direction is None or key[0] == direction):
             sums[key] = sum(one[which] for one in values.values())
     chosen = [key for key in sorted(sums, key=lambda key: (-sums[key], str(key))) if sums[key]][:MOST_LINES]
     made = []
     for key in chosen:
         values_of = line.values(key, buckets, which)
         if seconds is not None:
-            made.append([key if way is None else key[1], [_rounded((one or 0) / seconds) for one in values_of]])
+            made.append([key if direction is None else key[1], [_rounded((one or 0) / seconds) for one in values_of]])
         else:
-            made.append([key if way is None else key[1], values_of])
+            made.append([key if direction is None else key[1], values_of])
     return made
 
 
@@ -653,10 +654,10 @@ def _figures(page: _Page) -> dict[str, Any]:
         found = over.latency(api)
         waits = {"p50": _rounded(found.quantile(0.5)), "p99": _rounded(found.quantile(0.99))}
         apis.append((api, {"requests": requests, "bytes": sent + got, "errors": errors, **waits}))
-    told: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for (_, error, _, _), (count,) in over.errors.sums.items():
-        told[error] = told.get(error, 0) + count
-    by_error = [(name, {"errors": count}) for name, count in list(told.items())[:_MOST_FIGURES]]
+        counts[error] = counts.get(error, 0) + count
+    by_error = [(name, {"errors": count}) for name, count in list(counts.items())[:_MOST_FIGURES]]
     found_by: dict[str, int] = {}
     for one in page.found:
         who = [text for text in (one.client_host, one.client_id, one.group_id, one.topic) if text is not None]
@@ -688,7 +689,7 @@ def _figures(page: _Page) -> dict[str, Any]:
             "findings": counted(found_by, "count"),
             "verdicts": counted(judged, "requests"),
             "apis": part(apis, len(over.apis)),
-            "errors": part(by_error, len(told) + over.errors.dropped),
+            "errors": part(by_error, len(counts) + over.errors.dropped),
             "clients": part(clients, len(over.clients)),
             "topics": part(topics, len(over.topics)),
             "versions": part(used, len(over.versions)),

@@ -281,30 +281,30 @@ def _wrong(one: Exchange, errors: list[str]) -> str | None:
 
 def _said(one: Exchange, errors: list[str]) -> _Attributes:
     """The attributes of its span: those that are None are left out."""
-    asked, told = one.request, one.response
+    request, response = one.request, one.response
     topic = one.topics[0] if len(one.topics) == 1 else None
     return (
         ("messaging.system", "kafka"),
-        ("messaging.operation.name", asked.api_name),
-        ("messaging.client.id", asked.client_id),
+        ("messaging.operation.name", request.api_name),
+        ("messaging.client.id", request.client_id),
         ("messaging.destination.name", topic),
         ("messaging.batch.message_count", one.records or None),
-        ("client.address", asked.client_host),
-        ("client.port", asked.client_port),
-        ("server.address", asked.broker_host),
-        ("server.port", asked.broker_port),
+        ("client.address", request.client_host),
+        ("client.port", request.client_port),
+        ("server.address", request.broker_host),
+        ("server.port", request.broker_port),
         ("error.type", errors[0] if errors else None),
         ("kwire.topics", list(one.topics) if len(one.topics) > 1 else None),
-        ("kwire.api_key", asked.api_key),
-        ("kwire.api_version", asked.api_version),
-        ("kwire.correlation_id", asked.correlation_id),
-        ("kwire.request_bytes", asked.size),
-        ("kwire.response_bytes", None if told is None else told.size),
-        ("kwire.answered", told is not None),
-        ("kwire.capture", asked.capture),
-        ("kwire.connection", asked.connection),
-        ("kwire.request_frame", asked.frame),
-        ("kwire.response_frame", None if told is None else told.frame),
+        ("kwire.api_key", request.api_key),
+        ("kwire.api_version", request.api_version),
+        ("kwire.correlation_id", request.correlation_id),
+        ("kwire.request_bytes", request.size),
+        ("kwire.response_bytes", None if response is None else response.size),
+        ("kwire.answered", response is not None),
+        ("kwire.capture", request.capture),
+        ("kwire.connection", request.connection),
+        ("kwire.request_frame", request.frame),
+        ("kwire.response_frame", None if response is None else response.frame),
     )
 
 

@@ -257,6 +257,8 @@ class _Checks:
         if one.plain and one.type != Primitive("string"):
             self.fail(one.line, f"{one.name} is plain, which only a string can be")
         if one.secret:
+            if message.kind == "header":
+                self.fail(one.line, f"{one.name} is secret, which no field of a header can be: all tables have those")
             types = SECRET_TYPES[one.secret]
             if not isinstance(one.type, Primitive) or one.type.name not in types:
                 word = "secret" if one.secret == "always" else f"secret {one.secret}"

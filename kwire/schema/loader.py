@@ -72,8 +72,8 @@ def builtin_root() -> Folder:
 class Catalog:
     """All messages that can be asked for: the built-in ones and those of loaded folders."""
 
-    def __init__(self, root: Folder | None = None) -> None:
-        self._root = root
+    def __init__(self) -> None:
+        self._root: Folder | None = None
         self._lock = threading.RLock()
         self._messages: dict[str, Message] = {}
         self._parsed: set[str] = set()

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from kwire import versions
 from kwire.errors import KwireError
+from kwire.report import DEFAULT_TARGET
 from kwire.spark.workers import use_drivers_python
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _FORMAT = "source:string,magic:tinyint,compression:string,records:bigint"
 _CLIENT = ("client_host", "client_ids", "software_name", "software_version")
 
 
-def audit(tables: Mapping[str, DataFrame], target: str = "4.0") -> DataFrame:
+def audit(tables: Mapping[str, DataFrame], target: str = DEFAULT_TARGET) -> DataFrame:
     """Which clients would break if the brokers were upgraded to ``target``: a row for each client.
 
     ``tables``: ``connections``, and ``records`` if record formats are to be judged as well, as the data source

@@ -38,6 +38,7 @@ from kwire.errors import DecodeError, KwireError, LimitError, UnsupportedVersion
 from kwire.protocol.describe import Shown, described, to_json
 from kwire.protocol.headers import request_header_version
 from kwire.protocol.secrets import CONTROLS, METADATA_TOPIC, is_doubtful
+from kwire.records.arrow_types import STATUS_FIELDS
 from kwire.spark.workers import plainly
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ REQUEST: Final = pa.struct(
         pa.field("correlation_id", pa.int32()),
         pa.field("client_id", pa.string()),
         pa.field("body", pa.string()),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
+        *STATUS_FIELDS,
     ]
 )
 """What ``decode_request`` returns. ``decode_response`` returns the same without ``client_id``."""
@@ -82,7 +82,7 @@ def record_type() -> pa.DataType:
     from kwire.records import SCHEMA
 
     fields = [field.with_nullable(True) for field in SCHEMA]
-    return pa.struct([*fields, pa.field("status", pa.string(), nullable=False), pa.field("error", pa.string())])
+    return pa.struct([*fields, *STATUS_FIELDS])
 
 
 def _list_type() -> pa.DataType:

@@ -30,6 +30,7 @@ from kwire.options import (
     TrafficOptions,
     check_form,
     check_place,
+    check_tables,
     chosen,
     values,
 )
@@ -167,11 +168,10 @@ class Options:
             made.definition.chosen(found["columns"])
         except ValueError as wrong:
             raise KwireError(f"the option 'columns': {wrong}") from None
-        if found["read_committed"]:
-            try:
-                made.definition.check_isolation()
-            except ValueError as wrong:
-                raise KwireError(f"the option 'read_committed': {wrong}") from None
+        try:
+            check_tables(found, [made.definition.name])
+        except ValueError as wrong:
+            raise KwireError(f"the option {wrong}") from None
         return made
 
     @property

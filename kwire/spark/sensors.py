@@ -38,8 +38,6 @@ Sensor = int | str | Callable[[str], str] | None
 - None: all are of one sensor
 """
 
-HEAD: Final = 64 << 10
-"""Bytes of a file that the driver reads to know when it begins."""
 OPENED_AT_ONCE: Final = 16
 
 
@@ -131,20 +129,15 @@ def begin_of(file: File) -> tuple[int, Broken | None]:
     A file that is no capture comes before all times. If a file is damaged from its beginning on, its place is not
     known. Raises ``KwireError`` if it cannot be read for another reason."""
     from kwire.capture.compressed import DamagedError
-    from kwire.capture.containers import first_time
+    from kwire.capture.containers import first_time_in
     from kwire.spark.files import Broken
 
-    head, broken = b"", None
     try:
         with of_file(file.name), file.open() as stream:
-            # A stream may give less than it is asked for.
-            while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
-                head += more
+            begin, damage = first_time_in(stream)
     except DamagedError as error:
-        if not head:
-            broken = Broken(0, str(error))
-    begin = first_time(head)
-    return -(1 << 63) if begin is None else begin, broken
+        begin, damage = None, error
+    return -(1 << 63) if begin is None else begin, None if damage is None else Broken(0, str(damage))
 
 
 def sensor_of(name: str, sensor: Sensor, option: str = "sensor") -> str:

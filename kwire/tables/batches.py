@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from kwire.capture.frames import Frames
 from kwire.kernels.programs import length_column, value_column
-from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.arrow_types import BATCH_FIELDS, STATUS_FIELDS
 from kwire.records.crc import WRONG_CHECKSUM
 from kwire.tables import columns, showing
 from kwire.tables.committed import COMMITTED, SET_NUMBER, first_within
@@ -53,24 +53,8 @@ SCHEMA: Final = pa.schema(
         pa.field("size", pa.int64()),
         pa.field("compressed_size", pa.int64()),
         pa.field("uncompressed_size", pa.int64()),
-        pa.field("magic", pa.int8()),
-        pa.field("base_offset", pa.int64()),
-        pa.field("last_offset", pa.int64()),
-        pa.field("count", pa.int32()),
-        pa.field("base_timestamp", TIMESTAMP),
-        pa.field("max_timestamp", TIMESTAMP),
-        pa.field("timestamp_type", pa.string()),
-        pa.field("compression", pa.string()),
-        pa.field("crc_ok", pa.bool_()),
-        pa.field("producer_id", pa.int64()),
-        pa.field("producer_epoch", pa.int16()),
-        pa.field("base_sequence", pa.int32()),
-        pa.field("partition_leader_epoch", pa.int32()),
-        pa.field("is_transactional", pa.bool_()),
-        pa.field("is_control", pa.bool_()),
-        pa.field("delete_horizon", TIMESTAMP),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
+        *(one for one in BATCH_FIELDS if one.name != "crc"),
+        *STATUS_FIELDS,
     ]
 )
 """One row for each batch. ``size`` counts all its bytes, ``compressed_size`` those of its records as they are sent,

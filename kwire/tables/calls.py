@@ -25,8 +25,9 @@ from kwire.capture.frames import Frames
 from kwire.kernels.judging import UNREADABLE
 from kwire.kernels.layouts import Status
 from kwire.kernels.programs import Program, compile_program, job_column, value_column
+from kwire.records.arrow_types import STATUS_FIELDS
 from kwire.records.batching import batch_ranges
-from kwire.schema.model import PrimitiveLayout
+from kwire.schema.model import PrimitiveLayout, StructLayout
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.frames import BROKER, OF_FRAME, Capture, FrameColumns, text_sizes
@@ -79,8 +80,7 @@ SCHEMA: Final = pa.schema(
         *OF_FRAME,
         pa.field("correlation_id", pa.int32()),
         *(pa.field(name, type_) for name, (type_, _) in _FIELDS.items()),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
+        *STATUS_FIELDS,
     ]
 )
 """One row for each request and response that has such a field. Null if its version does not have one."""
@@ -104,12 +104,9 @@ _WORDS: Final = columns.status_words(CallStatus)
 _OF_FRAME: Final = tuple(one.name for one in SCHEMA if one.name not in (*_FIELDS, "frame_timestamp", "status", "error"))
 
 
-def _paths(api: int, response: int, version: int, wanted: Iterable[str]) -> dict[str, int]:
+def _paths(body: StructLayout, wanted: Iterable[str]) -> dict[str, int]:
     """The fields at the top of a body that are captured, in their order, with their registers."""
-    both = layouts(api, response, version)
-    if both is None:
-        return {}
-    types = {one.name: one.type.name for one in both[-1].fields if isinstance(one.type, PrimitiveLayout)}
+    types = {one.name: one.type.name for one in body.fields if isinstance(one.type, PrimitiveLayout)}
     found: dict[str, int] = {}
     for column in wanted:
         name = next((name for name, type_ in _ALL[column][1] if types.get(name) == type_), None)
@@ -118,9 +115,10 @@ def _paths(api: int, response: int, version: int, wanted: Iterable[str]) -> dict
     return {name: found[name] for name in types if name in found}
 
 
-def _program(wanted: Iterable[str], api: int, response: int, version: int) -> Program | None:
-    paths, both = _paths(api, response, version, wanted), layouts(api, response, version)
-    if not paths or both is None:
+def _program(wanted: Iterable[str], secrets: bool, api: int, response: int, version: int) -> Program | None:
+    both = layouts(api, response, version, secrets=secrets)
+    paths = {} if both is None else _paths(both[-1], wanted)
+    if both is None or not paths:
         return None
     last = list(paths)[-1]
     return compile_program(both, paths, emit_after=last, stop_after=last)
@@ -131,7 +129,7 @@ class _Maker(Maker):
         self._capture = Capture(run.name)
         self._schema = schema_
         wanted = [*_FIELDS, *(name for name in _ASKED if name in schema_.names)]
-        self._programs = Programs(partial(_program, wanted), len(_REGISTERS))
+        self._programs = Programs(partial(_program, wanted, run.options["secrets"]), len(_REGISTERS))
         self._names = {name: Names() for name, (type_, _) in _ALL.items() if type_ == _TEXT}
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
@@ -193,7 +191,7 @@ TABLE: Final = CaptureTable(
     shown=(
         Column("time", showing.time("frame_timestamp"), shrink=15),
         Column("client_id", showing.plain("client_id"), shrink=8),
-        Column("", showing.way),
+        Column("", showing.direction),
         Column("api", showing.api, shrink=12),
         Column("group", showing.plain("group_id"), shrink=8),
         Column("member", showing.plain("member_id"), shrink=8),

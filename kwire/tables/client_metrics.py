@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.capture.frames import Frame, Frames
+from kwire.codec.redacting import emptied
 from kwire.errors import DecodeError, KwireError, LimitError
 from kwire.events.columns import VIOLATIONS
 from kwire.events.sessions import LONGEST_REQUESTED, codec_name, size_of
@@ -38,7 +39,7 @@ from kwire.events.telemetry import (
 )
 from kwire.kernels.layouts import Status
 from kwire.limits import Limits
-from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.arrow_types import STATUS_FIELDS, TIMESTAMP
 from kwire.records.batching import text_size
 from kwire.records.compression import CODECS
 from kwire.schema.keys import ApiKey
@@ -115,8 +116,7 @@ SCHEMA: Final = pa.schema(
             ),
         ),
         pa.field("violations", VIOLATIONS),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
+        *STATUS_FIELDS,
     ]
 )
 """The rows:
@@ -173,6 +173,7 @@ class _Maker(Maker):
         self._name = run.name
         self._schema = schema
         self._limits = run.options["limits"]
+        self._secrets = run.options["secrets"]
         self._only = run.only
         self._judge: Judge = run.memory.setdefault("client_metrics", Judge(run.options["limits"]))
         if not run.goes_on:
@@ -253,7 +254,8 @@ class _Maker(Maker):
         }
         try:
             most = min(LARGEST_PUSH, self._limits.decompressed)
-            found = points(unpack(body.compression_type, body.metrics, most))
+            hidden = not self._secrets and emptied(body).metrics != body.metrics
+            found = points(b"" if hidden else unpack(body.compression_type, body.metrics, most))
         except LimitError as error:
             why = f": {self._limits.said('decompressed')}" if most < LARGEST_PUSH else ""
             yield row | {"status": "too_large", "error": f"{error}{why}"}

@@ -59,7 +59,6 @@ TABLE: Final = CaptureTable(
     name="cloudevents",
     schema=SCHEMA,
     file="capture",
-    isolates=True,
     maker=_Maker,
     shown=(
         Column("source", showing.plain("record_source")),

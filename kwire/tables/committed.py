@@ -33,7 +33,6 @@ from kwire.capture.frames import Frames
 from kwire.kernels.engine import choose
 from kwire.kernels.layouts import ABSENT, NO_TIME
 from kwire.kernels.names import NameTable
-from kwire.kernels.ordering import with_body_of
 from kwire.kernels.programs import Program, compile_program, job_column, value_column
 from kwire.records.constants import CONSTANTS
 from kwire.schema.keys import ApiKey
@@ -127,10 +126,8 @@ class _Responses:
 
     def found(self, frames: Frames) -> Array:
         """What the responses among some frames say, as far as the capture has them."""
-        there = np.empty(len(frames), np.uint8)
-        choose(0)(with_body_of)(frames.table, _KINDS, there)
         # A response that is known to be of Produce has its request.
-        there &= frames["latency"] != ABSENT
+        there = frames.with_body(_KINDS) & (frames["latency"] != ABSENT)
         rows, said, _ = self._programs.run(frames, np.flatnonzero(there))
         of_frame = rows[job_column(said)]
         made = np.empty(len(said), _ANSWER)

@@ -25,13 +25,14 @@ import pyarrow as pa
 
 from kwire import schema
 from kwire.capture.frames import Frame, Frames, sentence
+from kwire.codec.redacting import emptied
 from kwire.errors import KwireError
 from kwire.kernels.layers import TUNNELS
 from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Role, Status
 from kwire.protocol.error_codes import error_name
 from kwire.protocol.sasl import refusal, refused_by
 from kwire.protocol.secrets import sasl_user
-from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.arrow_types import STATUS_FIELDS, TIMESTAMP
 from kwire.records.batching import batch_ranges, text_size
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
@@ -132,8 +133,7 @@ SCHEMA: Final = pa.schema(
         pa.field("unanswered", _NUMBER, nullable=False),
         pa.field("out_of_order", _NUMBER, nullable=False),
         pa.field("most_in_flight", _NUMBER, nullable=False),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
+        *STATUS_FIELDS,
     ]
 )
 """One row per TCP connection.
@@ -335,8 +335,8 @@ class _Maker(Maker):
         number = frames.of_connections("number", frames["slot"])
         status, response, api = frames["status"], frames["response"] == 1, frames["api"]
         is_frame = (status != Status.ENCRYPTED) & (frames["reason"] != Reason.SKIPPED)
-        for way, which in enumerate((is_frame & ~response, is_frame & response)):
-            self._frames[way].count(number[which])
+        for direction, which in enumerate((is_frame & ~response, is_frame & response)):
+            self._frames[direction].count(number[which])
         known = is_frame & ~response & (api != ABSENT) & (frames["version"] != ABSENT) & (status != Status.UNCONFIRMED)
         self._apis.count(
             number[known], (api[known] & 0xFFFF) << 16 | frames["version"][known] & 0xFFFF, frames.numbers[known]
@@ -369,7 +369,7 @@ class _Maker(Maker):
                 continue
             try:
                 if hello[row]:
-                    body = frames[row].body
+                    body = self._shown(frames[row].body)
                     self._software[one] = (
                         printable(body.client_software_name[:_MOST_TEXT]),
                         printable(body.client_software_version[:_MOST_TEXT]),
@@ -389,6 +389,9 @@ class _Maker(Maker):
                 if self._sasl[one].outcome == "unfinished":
                     self._sasl[one].outcome = "ok"
 
+    def _shown(self, body: Any) -> Any:
+        return body if self._run.options["secrets"] else emptied(body)
+
     def _announce(self, number: int, body: Any) -> None:
         said = tuple((one.api_key, one.min_version, one.max_version) for one in body.api_keys)
         if said:
@@ -404,9 +407,9 @@ class _Maker(Maker):
             if refused is None and frame.api_key == ApiKey.SASL_AUTHENTICATE:
                 self._token(number, frame.body.auth_bytes, request=False)
             elif refused is not None:
-                one.fail(refused.body.error_code, getattr(refused.body, "error_message", None))
+                one.fail(refused.body.error_code, getattr(self._shown(refused.body), "error_message", None))
         elif frame.api_key == ApiKey.SASL_HANDSHAKE:
-            one.mechanism = printable(frame.body.mechanism[:_MOST_TEXT])
+            one.mechanism = printable(self._shown(frame.body).mechanism[:_MOST_TEXT])
             one.outcome, one.error = "unfinished", None
         else:
             one.principal = sasl_user(frame.body.auth_bytes) or one.principal

@@ -73,8 +73,7 @@ class Table:
     ``name``: what ``--table``, the Spark option and ``kwire.capture.read`` call it. ``file``: the column with the name
     of the file that was read. ``statuses``: the words of its column ``status`` and what each means, empty if it has
     no such column. ``shown``: what a person in a terminal is shown of it; the other formats have every column of
-    ``schema``. ``asked``: further columns, which are there only where they are asked for by name. ``isolates``: its
-    rows are records, and ``read_committed`` can leave some out.
+    ``schema``. ``asked``: further columns, which are there only where they are asked for by name.
     """
 
     name: str
@@ -83,14 +82,6 @@ class Table:
     shown: Sequence[Column]
     statuses: Mapping[str, str] = field(default_factory=dict)
     asked: Sequence[pa.Field] = ()
-    isolates: bool = False
-
-    def check_isolation(self) -> None:
-        """Raises ``ValueError`` where ``read_committed`` has nothing to leave out."""
-        if not self.isolates:
-            raise ValueError(
-                f"read_committed is for the tables whose rows are records (records, cloudevents, hono), not {self.name}"
-            )
 
     def chosen(self, columns: Iterable[str] | None) -> pa.Schema:
         """The schema of some columns, in the order given; None: all, a text: one. Raises ``ValueError`` for what is

@@ -21,7 +21,7 @@ from kwire.capture.frames import Frames, sentence
 from kwire.kernels.columns import Columns, Met, Told
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
 from kwire.protocol.api_table import api_table
-from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.arrow_types import STATUS_FIELDS, TIMESTAMP
 from kwire.records.batching import batch_ranges, text_size
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, errors, showing
@@ -86,8 +86,7 @@ SCHEMA: Final = pa.schema(
         pa.field("client_id", pa.string()),
         pa.field("size", pa.int64(), nullable=False),
         pa.field("latency_ms", pa.float64()),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
+        *STATUS_FIELDS,
         pa.field("errors", errors.TYPE),
     ]
 )
@@ -428,7 +427,7 @@ TABLE: Final = CaptureTable(
     shown=(
         Column("time", showing.time("timestamp")),
         Column("client", showing.host("client"), shrink=15),
-        Column("", showing.way),
+        Column("", showing.direction),
         Column("broker", showing.host("broker"), shrink=12),
         Column("api", showing.api, shrink=12),
         Column("corr", showing.plain("correlation_id"), right=True),

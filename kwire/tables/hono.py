@@ -194,7 +194,6 @@ TABLE: Final = CaptureTable(
     name="hono",
     schema=SCHEMA,
     file="capture",
-    isolates=True,
     maker=_Maker,
     of_one_file=True,
     shown=(

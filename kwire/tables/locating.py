@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from kwire.capture.frames import Frames
 from kwire.kernels.engine import Engine, choose
 from kwire.kernels.programs import JOB, Program, ProgramSet, Trouble, locate, locate_parts
 from kwire.protocol.headers import request_header_version, response_header_version
-from kwire.schema.model import StructLayout, layout
+from kwire.schema.model import ArrayLayout, FieldLayout, StructLayout, layout
 from kwire.tables.columns import distinct
 
 __all__ = ["Failure", "Programs", "layouts"]
@@ -20,8 +21,12 @@ __all__ = ["Failure", "Programs", "layouts"]
 Array = Any
 
 
-def layouts(api: int, response: int, version: int) -> list[StructLayout] | None:
-    """The layouts of header and body of a kind of frame. None if the schemas have none."""
+def layouts(api: int, response: int, version: int, *, secrets: bool = False) -> list[StructLayout] | None:
+    """The layouts of header and body of a kind of frame. None if the schemas have none.
+
+    Columns are made of what is found in them by name. So, without ``secrets``, a field that the schema marks as secret
+    has another name here (``HIDDEN``): no column takes it.
+    """
     message = schema.response(api) if response else schema.request(api)
     if message is None or version not in message.versions:
         return None
@@ -29,7 +34,28 @@ def layouts(api: int, response: int, version: int) -> list[StructLayout] | None:
         header = layout(schema.message("ResponseHeader"), response_header_version(api, version))
     else:
         header = layout(schema.message("RequestHeader"), request_header_version(api, version))
-    return [header, layout(message, version)]
+    body = layout(message, version)
+    return [header, body if secrets else _without_secrets(body)]
+
+
+HIDDEN: Final = " (secret)"
+"""How the name of a field ends that no column takes. No name of a schema has a space."""
+
+
+def _without_secrets(struct: StructLayout) -> StructLayout:
+    """``struct`` in which secret fields are not found by their names. Where a record set is secret by its topic, the
+    table that shows records hides them."""
+
+    def shown(one: FieldLayout) -> FieldLayout:
+        type_ = one.type
+        if isinstance(type_, StructLayout):
+            type_ = _without_secrets(type_)
+        elif isinstance(type_, ArrayLayout) and isinstance(type_.element, StructLayout):
+            type_ = replace(type_, element=_without_secrets(type_.element))
+        hidden = one.secret not in ("", "topic") and getattr(type_, "name", "") != "records"
+        return replace(one, name=one.name + HIDDEN * hidden, type=type_)
+
+    return replace(struct, fields=tuple(map(shown, struct.fields)), tagged=tuple(map(shown, struct.tagged)))
 
 
 _MESSAGES: Final = 1 << 17

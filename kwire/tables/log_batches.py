@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from kwire import log
 from kwire.log.reading import STATUSES
+from kwire.options import check_tables
 from kwire.tables import showing
 from kwire.tables.definition import LogTable
 from kwire.tables.showing import Column
@@ -21,7 +22,7 @@ __all__ = ["TABLE"]
 
 def _batches(source: Any, *, read_committed: bool = False, **options: Any) -> Iterator[pa.RecordBatch]:
     if read_committed:
-        TABLE.check_isolation()
+        check_tables({"read_committed": True}, [TABLE.name])
     return log.batches(source, **options)
 
 

@@ -265,7 +265,7 @@ TABLE: Final = CaptureTable(
     shown=(
         Column("time", showing.time("timestamp"), shrink=15),
         Column("client", showing.host("client"), shrink=15),
-        Column("", showing.way),
+        Column("", showing.direction),
         Column("api", showing.api, shrink=12),
         Column("corr", showing.plain("correlation_id"), right=True),
         Column("status", showing.status, shrink=8, empty="ok"),

@@ -36,7 +36,7 @@ from kwire.kernels.layouts import ABSENT, Status
 from kwire.kernels.partitions import MIXED, RANGE, count_records, int_lists
 from kwire.kernels.programs import Each, Program, compile_program, job_column, length_column, value_column
 from kwire.protocol.error_codes import error_name
-from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.arrow_types import STATUS_FIELDS, TIMESTAMP
 from kwire.records.batching import text_size
 from kwire.records.compression import CODECS
 from kwire.records.constants import CONSTANTS
@@ -77,8 +77,7 @@ SCHEMA: Final = pa.schema(
         pa.field("batches", pa.int64()),
         pa.field("records", pa.int64()),
         pa.field("compression", pa.string()),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
+        *STATUS_FIELDS,
     ]
 )
 """One row for each topic and partition in a frame. A column is null if the API, or this version of it, does not say it.
@@ -346,18 +345,18 @@ def _found(struct: StructLayout, path: str = "", group: str | None = None) -> It
 
 
 @lru_cache(maxsize=1)
-def _apis(generation: int) -> Array:
-    """Which kinds of messages have partitions in some version: 2 * API key + 1 for a response."""
-    kinds = []
+def _kinds(generation: int) -> Array:
+    """1 for the kinds of frames that have partitions in some version, as ``Frames.with_body`` takes them."""
+    kinds = np.zeros(2 * max(schema.api_keys()) + 2, np.uint8)
     for api in schema.api_keys():
         for response, message in enumerate((schema.request(api), schema.response(api))):
             if message is not None and any(
                 next(_found(layouts_[-1]), None)
                 for version in message.versions
-                if (layouts_ := layouts(api, response, version)) is not None
+                if (layouts_ := layouts(api, response, version, secrets=True)) is not None
             ):
-                kinds.append(2 * api + response)
-    return np.array(kinds, np.int64)
+                kinds[2 * api + response] = 1
+    return kinds
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -369,7 +368,8 @@ class _Maker(Maker):
         self._schema = schema_
         self.wanted = frozenset(schema_.names)
         self._programs = Programs(self._program, REGISTERS)
-        self.topics = Topics(run.topics)
+        self._secrets = run.options["secrets"]
+        self.topics = Topics(run.topics, secrets=self._secrets)
         self.arrays: list[_Found] = []
         """By the number that stands in R_ARRAY."""
         self._registers: list[frozenset[int]] = []
@@ -378,7 +378,7 @@ class _Maker(Maker):
         self._only = run.only
 
     def _program(self, api: int, response: int, version: int) -> Program | None:
-        both = layouts(api, response, version)
+        both = layouts(api, response, version, secrets=self._secrets)
         if both is None:
             return None
         found = list(_found(both[-1]))
@@ -407,7 +407,7 @@ class _Maker(Maker):
         topics = None if self._only is None else self._only.topics
         if "topic" in self.wanted or topics is not None:
             self.topics.learn(frames)
-        candidates = _with_partitions(frames)
+        candidates = frames.with_body(_kinds(schema.generation())) & (frames["version"] >= 0)
         if self._only is not None:
             candidates &= self._only.frames(frames)
         for rows, found, failures in self._programs.parts(frames, np.flatnonzero(candidates), MOST_ROWS):
@@ -454,14 +454,6 @@ class _Maker(Maker):
         if "frame_timestamp" in self.wanted:
             found["frame_timestamp"] = made.timestamp()
         return {name: columns.repeated(of_one, len(rows)) for name, of_one in found.items()} if one else found
-
-
-def _with_partitions(frames: Frames) -> Array:
-    """Which frames may speak of partitions, as far as the capture has them."""
-    status = frames["status"]
-    in_part = ((status == Status.CUT_OFF) | (status == Status.GAP)) & (frames["off"] >= 0)
-    readable = ((status == Status.OK) | in_part) & (frames["version"] >= 0)
-    return readable & np.isin(frames["api"] * 2 + frames["response"], _apis(schema.generation()))
 
 
 class _Part:
@@ -604,7 +596,7 @@ TABLE: Final = CaptureTable(
     shown=(
         Column("time", showing.time("frame_timestamp"), shrink=15),
         Column("client_id", showing.plain("client_id"), shrink=8),
-        Column("", showing.way),
+        Column("", showing.direction),
         Column("api", showing.api, shrink=12),
         Column("group", showing.plain("group_id"), shrink=8),
         Column("partition", showing.partition, shrink=12),

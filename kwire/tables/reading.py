@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from kwire.capture.reading import Reading
 from kwire.errors import CaptureError
-from kwire.options import CaptureOptions, FilterOptions, StreamedOptions, chosen, settled
+from kwire.options import CaptureOptions, FilterOptions, StreamedOptions, check_tables, chosen, settled
 from kwire.tables import CAPTURE, EVENTS, names, table
 from kwire.tables.definition import CaptureTable, Maker, Run
 from kwire.tables.filters import Filter
@@ -86,6 +86,7 @@ def read(
     from kwire.tables.columns import with_dictionaries
 
     how = settled(options)
+    check_tables(how, tables)
     only = Filter.of(**chosen(how, FilterOptions)) or None
     topics = part.topics if part is not None else {} if learnt is None else learnt
     for id_, called in (how["topic_ids"] or {}).items():
@@ -109,8 +110,6 @@ def read(
         definition = chosen_table(one, how["api"], how["direction"], payloads=how["payloads"])
         forgets = forgets and not definition.of_one_file
         schema = definition.chosen(columns)
-        if how["read_committed"]:
-            definition.check_isolation()
         if how["dictionaries"] and definition.dictionaries:
             schema = with_dictionaries(schema)
         if only is None:
@@ -142,12 +141,11 @@ def read_in_order(
     """
     how = settled(options)
     how["keylog"] = KeyLog.of(how["keylog"])
+    check_tables(how, tables)
     only = Filter.of(**chosen(how, FilterOptions))
     for one, columns in tables.items():
         definition = chosen_table(one, how["api"], how["direction"], payloads=how["payloads"])
         definition.chosen(columns)
-        if how["read_committed"]:
-            definition.check_isolation()
         if definition.of_one_file:
             raise ValueError(f"the table {one} has rows of whole files, which cannot be put together yet")
         only.check(definition)

@@ -34,13 +34,12 @@ from kwire import schema
 from kwire.capture.frames import Frames
 from kwire.kernels.engine import choose
 from kwire.kernels.layouts import ABSENT, Status
-from kwire.kernels.ordering import with_body_of
 from kwire.kernels.partitions import NOT_ACQUIRED, deliveries
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
 from kwire.limits import BEYOND
 from kwire.log.internal import MAY_HIDE, of_metadata
 from kwire.protocol.secrets import METADATA_TOPIC, METADATA_TOPIC_ID
-from kwire.records.arrow_types import RECORD_FIELDS, TIMESTAMP
+from kwire.records.arrow_types import RECORD_FIELDS, STATUS_FIELDS, TIMESTAMP
 from kwire.records.batching import MOST_BYTES
 from kwire.records.budget import Budget
 from kwire.schema.keys import ApiKey
@@ -89,8 +88,7 @@ SCHEMA: Final = pa.schema(
         *SET,
         *RECORD_FIELDS,
         pa.field("batch", pa.int64()),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
+        *STATUS_FIELDS,
     ]
 )
 """One row per record of a Produce request (``source`` is ``produce``), a Fetch or ShareFetch response (``fetch``).
@@ -211,8 +209,8 @@ class Records(Maker):
                 run.memory[key] = self._committed
         self._later = run.later
         self._isolation = Isolation() if run.options["read_committed"] else None
-        self._sets = Programs(partial(_set_program, self._isolation is not None), SET_REGISTERS)
-        self._topics = Topics(run.topics)
+        self._sets = Programs(partial(_set_program, self._isolation is not None, run.options["secrets"]), SET_REGISTERS)
+        self._topics = Topics(run.topics, secrets=run.options["secrets"])
         self._only = run.only
 
     sees_all = True
@@ -266,7 +264,7 @@ class Records(Maker):
         topics = None if self._only is None else self._only.topics
         if "topic" in self._wanted or topics is not None:
             self._topics.learn(frames)
-        candidates = _with_records(frames)
+        candidates = frames.with_body(_KINDS)
         if self._only is not None:
             candidates &= self._only.frames(frames)
         for rows, sets, failures in self._sets.parts(frames, np.flatnonzero(candidates), _SETS_AT_ONCE):
@@ -383,15 +381,8 @@ def _runs(set_index: Array) -> tuple[Array, Array | None]:
 
 
 _KINDS: Final = np.zeros(2 * ApiKey.SHARE_FETCH + 2, np.uint8)
-"""1 for the kinds of frames that hold records, as ``with_body_of`` takes them."""
+"""1 for the kinds of frames that hold records, as ``Frames.with_body`` takes them."""
 _KINDS[[2 * ApiKey.PRODUCE, 2 * ApiKey.FETCH + 1, 2 * ApiKey.SHARE_FETCH + 1]] = 1
-
-
-def _with_records(frames: Frames) -> Array:
-    """Which frames may hold records: those of the right kind, as far as the capture has them."""
-    there = np.empty(len(frames), np.uint8)
-    choose(0)(with_body_of)(frames.table, _KINDS, there)
-    return there.view(bool)
 
 
 _NAME: Final = np.frombuffer(METADATA_TOPIC.encode(), np.uint8)
@@ -554,17 +545,25 @@ def _struct(layout: StructLayout, path: tuple[str, ...]) -> StructLayout | None:
     return layout
 
 
-def _set_program(isolated: bool, api: int, response: int, version: int) -> Program | None:
+def _set_program(isolated: bool, secrets: bool, api: int, response: int, version: int) -> Program | None:
     message = schema.response(api) if response else schema.request(api)
-    return None if message is None else _program_of(ByIdentity(message), isolated, api, response, version)
+    return None if message is None else _program_of(ByIdentity(message), isolated, secrets, api, response, version)
 
 
 @lru_cache(maxsize=256)
-def _program_of(_message: ByIdentity, isolated: bool, api: int, response: int, version: int) -> Program | None:
-    found = layouts(api, response, version)
+def _program_of(
+    _message: ByIdentity, isolated: bool, secrets: bool, api: int, response: int, version: int
+) -> Program | None:
+    found = layouts(api, response, version, secrets=secrets)
     if found is None:
         return None
     fields = _SET_FIELDS[ApiKey(api)]
+    *around, name = fields[R_RECORDS].split(".")
+    inside = _struct(found[-1], tuple(around))
+    if inside is None or (
+        not secrets and any(one.name == name and one.secret not in ("", "topic") for one in inside.fields)
+    ):
+        return None
     # A response has no acks. They are always found: where a damaged frame ends must not depend on the caller.
     lists = {LISTS: R_ABORTED} if isolated else {}
     return compile_program(found, (*fields, "acks"), lists=lists, emit_after=fields[R_RECORDS])
@@ -591,5 +590,4 @@ TABLE: Final = CaptureTable(
     maker=Records,
     shown=SHOWN,
     asked=(*ASKED, DELIVERY),
-    isolates=True,
 )

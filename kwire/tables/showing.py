@@ -28,6 +28,7 @@ __all__ = [
     "Row",
     "api",
     "attributes",
+    "direction",
     "full",
     "headers",
     "host",
@@ -41,7 +42,6 @@ __all__ = [
     "said",
     "status",
     "time",
-    "way",
 ]
 
 Row = dict[str, Any]
@@ -169,7 +169,7 @@ def host(side: str) -> Callable[[Row], str]:
     return text
 
 
-def way(row: Row) -> str:
+def direction(row: Row) -> str:
     """An arrow for the direction of a frame."""
     return {"request": "→", "response": "←"}.get(row["direction"], "-")
 

@@ -13,6 +13,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -74,7 +75,7 @@ class Topics:
     ``known``: names by id, from elsewhere. Names that are learnt are added.
     """
 
-    def __init__(self, known: dict[bytes, str] | None = None) -> None:
+    def __init__(self, known: dict[bytes, str] | None = None, *, secrets: bool = False) -> None:
         self._known = {} if known is None else known
         self._names = Names()
         self._ids = NameTable()
@@ -83,7 +84,7 @@ class Topics:
         """As of the end of the window before."""
         self._learnt: list[tuple[int, bytes, str]] = []
         """What this window adds to it: (number of the frame, id, name), in the order of the frames."""
-        self._pairs = Programs(_pair_program, 2)
+        self._pairs = Programs(partial(_pair_program, secrets), 2)
 
     def names(self, data: Array, sets: Array, frame: Array) -> columns.Texts:
         """The topic's name of each record set. If the frame has only an id, it is the name that earlier frames gave it.
@@ -161,8 +162,8 @@ def numbers_of(names: NameTable, data: Array, sets: Array, register: int) -> Arr
     return names.numbers(data, offsets, lengths, choose(8 * len(sets)))
 
 
-def _pair_program(api: int, response: int, version: int) -> Program | None:
-    found = layouts(api, response, version)
+def _pair_program(secrets: bool, api: int, response: int, version: int) -> Program | None:
+    found = layouts(api, response, version, secrets=secrets)
     pair = None if found is None else _topic_pair(found[-1], "")
     if found is None or pair is None:
         return None

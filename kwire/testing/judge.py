@@ -243,14 +243,14 @@ class Original:
 
     def _place(self) -> None:
         """Finds the bytes of each frame."""
-        ways: dict[tuple[int, End], list[Row]] = defaultdict(list)
+        directions: dict[tuple[int, End], list[Row]] = defaultdict(list)
         for row in self.rows:
-            ways[row.connection, row.sender].append(row)
+            directions[row.connection, row.sender].append(row)
         candidates: dict[End, list[Side]] = defaultdict(list)
         for number, flow in enumerate(self.parsed.flows):
             for end in (0, 1):
                 candidates[flow.ends[end]].append(Side(number, end))
-        for (_, sender), own in ways.items():
+        for (_, sender), own in directions.items():
             for side in candidates[sender]:
                 flow = self.parsed.flows[side.flow]
                 if flow.ends[1 - side.end] != own[0].receiver or side not in self.streams:
@@ -395,27 +395,27 @@ def _judge_lossy(
         row.status == "unconfirmed" and (row.sender, row.receiver, row.size, row.digest) in sent for row in found
     )
     verdict.invented = _invented(original, found, left, bool(impaired.account.altered))
-    by_way: dict[tuple[End, End], list[Row]] = defaultdict(list)
+    by_direction: dict[tuple[End, End], list[Row]] = defaultdict(list)
     for row in found:
-        by_way[row.sender, row.receiver].append(row)
+        by_direction[row.sender, row.receiver].append(row)
     for row in rest:
         # Connections on the same ports have numbers in the order of time.
-        own = by_way[row.sender, row.receiver]
+        own = by_direction[row.sender, row.receiver]
         own.insert(next((k for k, one in enumerate(own) if one.connection > row.connection), len(own)), row)
-    ways: dict[tuple[End, End], list[Side]] = defaultdict(list)
+    directions: dict[tuple[End, End], list[Side]] = defaultdict(list)
     for side, stream in original.streams.items():
         if stream.places:
             ends = original.parsed.flows[side.flow].ends
-            ways[ends[side.end], ends[1 - side.end]].append(side)
-    for way, sides in ways.items():
+            directions[ends[side.end], ends[1 - side.end]].append(side)
+    for direction, sides in directions.items():
         # Connections on the same ports follow each other.
-        _judge_way([(original.streams[side], left[side]) for side in sides], by_way[way], verdict)
+        _judge_direction([(original.streams[side], left[side]) for side in sides], by_direction[direction], verdict)
     unplaced: dict[tuple[End, End], list[_Place]] = defaultdict(list)
     for row in original.rows:
         if row.status in _SENT:
             unplaced[row.sender, row.receiver].append(_Place(row, 0, 0))
-    for way in unplaced.keys() - ways.keys():
-        _judge_unplaced(unplaced[way], by_way[way], verdict)
+    for direction in unplaced.keys() - directions.keys():
+        _judge_unplaced(unplaced[direction], by_direction[direction], verdict)
 
 
 def _left(original: Original, impaired: Impaired) -> dict[Side, tuple[bytearray, bytearray]]:
@@ -475,7 +475,7 @@ def _invented(
     return made_up
 
 
-def _judge_way(
+def _judge_direction(
     streams: Sequence[tuple[_Stream, tuple[bytearray, bytearray]]], found: Sequence[Row], verdict: Verdict
 ) -> None:
     """What became of the frames of one direction."""

@@ -126,10 +126,10 @@ class Work:
         """The same of segments that carry data, all of which was captured."""
         return [one for one in self.found() if one[1].length and plain(one[1])]
 
-    def some(self, share: float, least: int = 1) -> list[tuple[int, Segment, Flow, Side]]:
-        """A share of the segments with data, at least so many if there are, in order."""
+    def some(self, share: float) -> list[tuple[int, Segment, Flow, Side]]:
+        """A share of the segments with data, one at least if there are any, in order."""
         every = self.data()
-        count = min(len(every), max(least, round(share * len(every))))
+        count = min(len(every), max(1, round(share * len(every))))
         return [every[k] for k in sorted(self.rng.sample(range(len(every)), count))]
 
     def change(self, changed: Mapping[int, Iterable[Packet]]) -> None:

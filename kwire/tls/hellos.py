@@ -64,10 +64,10 @@ class ServerHello:
 class _Fields:
     """Reads numbers and vectors off the front of a message."""
 
-    def __init__(self, data: bytes, layout: str, at: int = 0) -> None:
+    def __init__(self, data: bytes, layout: str) -> None:
         self._data = data
         self._layout = layout
-        self.at = at
+        self.at = 0
 
     def take(self, size: int) -> bytes:
         if size > len(self._data) - self.at:

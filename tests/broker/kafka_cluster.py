@@ -242,7 +242,7 @@ class Cluster:
                 self._zookeeper_scram(self.zookeeper)
         for node in self.nodes:
             self._launch(node)
-        self._wait_until_ready()
+        self.wait_until_ready()
 
     def halt(self) -> None:
         """Stop every node; data, configuration and ports stay, and ``launch`` starts them again."""
@@ -525,7 +525,7 @@ class Cluster:
                 raise BrokerError(f"{node.role} {node.node_id} does not listen on {port}:\n{node.tail()}")
             time.sleep(0.05)
 
-    def _wait_until_ready(self) -> None:
+    def wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_SECONDS
         for node in self.brokers:
             while known_brokers(node.ports[self.plaintext]) < len(self.brokers):

@@ -14,6 +14,8 @@ Needs what ``record.py`` needs. Captures are compressed (``NAME.gz``): much of t
     faults.gz           a log that was cut off, a broker that stands still, batches that come again without idempotence,
                         transactions that are aborted, and lag that only grows: ``bad-RULE``, and ``near-RULE``
 
+Others are captures of scenarios by their names: ``python tests/broker/campaign/run.py record NAME``.
+
 Beside each stands NAME.json: the clients and what they were told.
 """
 

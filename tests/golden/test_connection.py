@@ -19,7 +19,7 @@ from kwire.capture.frames import Frame
 from kwire.capture.reading import Reading
 from kwire.errors import ProtocolError
 from kwire.kernels.layouts import Status
-from kwire.protocol.connection import Answer, Asked, Authenticated, Connection, State, Token
+from kwire.protocol.connection import Authenticated, Connection, RequestReceived, ResponseReceived, State, Token
 from kwire.protocol.error_codes import ErrorCode
 from kwire.schema.keys import ApiKey
 
@@ -120,7 +120,7 @@ def say_again(frames: list[Frame], cut: Cut) -> list[Any]:
                 events.append(event)
                 if unanswered and isinstance(event, Token) and event.data == sasl[-1].data:
                     receiver.authenticated()
-        assert [one.body for one in events if isinstance(one, (Asked, Answer))] == bodies
+        assert [one.body for one in events if isinstance(one, (RequestReceived, ResponseReceived))] == bodies
         assert [one.data for one in events if isinstance(one, Token) and one.message is None] == tokens
         told += events
     for one in (client, broker):
@@ -148,8 +148,8 @@ def test_what_was_captured_is_said_again(path: Path) -> None:
         told.update(type(one).__name__ for one in events)
     if path in SOME:
         assert len(found) > 3
-        assert told["Asked"] > 20
-        assert told["Asked"] >= told["Answer"] > 20
+        assert told["RequestReceived"] > 20
+        assert told["RequestReceived"] >= told["ResponseReceived"] > 20
     if "auth" in path.parent.name:
         assert told[Authenticated.__name__] > 5
         assert told["Token"] > 10

@@ -10,6 +10,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from kwire import capture
 from kwire.kernels.engine import MACHINE, using
 from kwire.report.findings import RULES, Finder, needed
@@ -66,6 +68,8 @@ def test_denials_and_principals_are_those_of_the_authorizers_log() -> None:
 ELSEWHERE = {
     *("stale-leaders", "denials", "sasl-failures", "fatal-errors", "cut-off-clients", "out-of-order-responses"),
     *("offset-resets", "stalled-brokers", "aborted-transactions", "duplicate-produces"),
+    *("hanging-transactions", "late-acks", "lookup-storm", "no-progress"),
+    *("small-fetches", "tls-mismatch", "unreachable-brokers", "wrong-times"),
 }
 """Rules of the other captures, and of what no client of this one was told."""
 
@@ -85,6 +89,24 @@ def test_clients_that_write_to_a_broker_that_does_not_lead_are_found() -> None:
     (one,) = finder_of("leaders").result()
     assert (one.rule, one.client_id, one.count) == ("stale-leaders", "bad-stale-leaders", 25)
     assert one.evidence
+
+
+@pytest.mark.parametrize(
+    ("scenario", "expected"),
+    [
+        ("no-tls-where-there-is-some", [("tls-mismatch", "kcat", 14), ("tls-mismatch", "java", 2)]),
+        ("tls-where-there-is-none", [("tls-mismatch", None, 69)]),
+        ("times-in-seconds", [("wrong-times", None, 5)]),
+        ("process-that-freezes", [("late-heartbeats", "kcat", 1)]),
+    ],
+)
+def test_scenarios_on_a_cluster_of_three_nodes_are_found(
+    scenario: str, expected: list[tuple[str, str | None, int]]
+) -> None:
+    found = finder_of(scenario).result()
+    assert [(one.rule, one.client_id, one.count) for one in found] == [
+        (rule, client and f"{scenario}-{client}", count) for rule, client, count in expected
+    ]
 
 
 def test_faults_of_brokers_and_what_clients_make_of_them_are_found() -> None:

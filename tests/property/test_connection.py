@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kwire import messages
 from kwire.errors import ProtocolError
-from kwire.protocol.connection import Answer, Asked, Authenticated, Connection, State, Token
+from kwire.protocol.connection import Authenticated, Connection, RequestReceived, ResponseReceived, State, Token
 
 VERSIONS = {0: 9, 3: 12, 12: 4, 17: 1, 36: 2}
 ROUNDS = {"PLAIN": 1, "SCRAM-SHA-512": 2, "GSSAPI": 3}
@@ -104,7 +104,7 @@ class Talk(RuleBasedStateMachine):
                 if event.message is None:
                     self.owed.append(None)
             else:
-                assert isinstance(event, Asked)
+                assert isinstance(event, RequestReceived)
                 if event.api_key != 36:
                     assert event.body == self.sent.popleft()
                 if event.answered:
@@ -143,7 +143,7 @@ class Talk(RuleBasedStateMachine):
         piece = bytes(self.to_client[:size])
         del self.to_client[:size]
         for event in self.client.receive(piece):
-            if isinstance(event, Answer) and event.api_key != 36:
+            if isinstance(event, ResponseReceived) and event.api_key != 36:
                 assert event.body == self.answered.popleft()
             if isinstance(event, Authenticated):
                 assert self.rounds == 0

@@ -133,6 +133,8 @@ class Finder:
         for rule in self._rules:
             if isinstance(rule, offsets.Offsets):
                 rule.commits = commits
+            elif isinstance(rule, errors.Repeated):
+                rule.others = frozenset().union(*(one.errors for one in RULES.values()))
 
     def lags(self) -> Iterator[tuple[str, str | None, int | None, int]]:
         """How far the last commits of groups are from the end of the log, where both are known.
@@ -187,7 +189,7 @@ def _without_explained(found: list[Finding]) -> list[Finding]:
     """
     causes: dict[tuple[Any, ...], list[Finding]] = {}
     for one in found:
-        for rule in RULES[one.rule].explains:
+        for rule in one.explains:
             causes.setdefault((rule, one.client_host, one.client_id), []).append(one)
 
     def explained(one: Finding) -> bool:

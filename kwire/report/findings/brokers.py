@@ -1,21 +1,21 @@
-"""Rules about brokers: those that stand still."""
+"""Rules about brokers: those that stand still, are gone, or are slow to say that something is written."""
 
 from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kwire.report.findings.rule import BROKER, FRAME, Finding, Rule, Together
+from kwire.report.findings.rule import BROKER, CLIENT, FRAME, Finding, Rule, Together, kafka_connections, keyed
 from kwire.report.sums import UNDATED, WAITING, tuples
-from kwire.report.tallies import MOST_EVIDENCE, Array, Rows, Tally
+from kwire.report.tallies import MOST_EVIDENCE, Array, Rows, Tallies, Tally
 
-__all__ = ["Limits", "Stalled"]
+__all__ = ["LateAcks", "Limits", "Stalled", "Unreachable"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,12 @@ class Limits:
     """For how long a broker answered nobody,"""
     stalled_connections: int = 2
     """while requests of this many connections waited that brokers answer at once."""
+    unreachable_seconds: float = 60.0
+    """For how long a broker that has answered before or after took no new connection."""
+    late_acks: int = 3
+    """Produce requests that one broker answered after more than"""
+    late_ack_seconds: float = 5.0
+    """this time: clients give up after 30 s."""
 
 
 _SLOT: Final = 250_000
@@ -34,6 +40,9 @@ _MOST_RUNS: Final = 1 << 14
 """Runs of slots that are kept of a broker, the latest."""
 _MOST_LATE: Final = 1 << 16
 """Responses that came late, of all brokers."""
+_NEVER: Final = 1 << 62
+"""The slot in which a broker answers that does not answer any more."""
+_OF: Final = (*BROKER, "capture", "connection", "api_name")
 _ON_PURPOSE: Final = WAITING | {
     "AlterPartitionReassignments", "CreatePartitions", "CreateTopics", "DeleteRecords", "DeleteTopics", "ElectLeaders",
     "BrokerRegistration", "ControlledShutdown", "ControllerRegistration", "FetchSnapshot", "Vote",
@@ -68,25 +77,58 @@ class _Runs:
         return np.stack([begins[new], ends[np.append(np.flatnonzero(new)[1:] - 1, len(ends) - 1)]])
 
 
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """A request that waited: from when to when, in microseconds, and for which API."""
+
+    since: int
+    until: int
+    where: tuple[str, int, int | None]
+    api: str
+
+
 @dataclass(slots=True)
 class _Stall:
     """Slots without an answer, and who waited meanwhile."""
 
-    slots: int = 0
+    first: int
+    behind: int
     tally: Tally = field(default_factory=Tally)
     connections: set[tuple[str, int]] = field(default_factory=set)
     apis: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def seconds(self) -> float:
+        return (self.behind - self.first) * _SLOT / 1e6
+
+    def join(self, one: _Wait, first: int, behind: int) -> None:
+        """Take a request that waited in these slots."""
+        self.first, self.behind = min(self.first, first), max(self.behind, behind)
+        self.connections.add(one.where[:2])
+        self.apis[one.api] += 1
+        where = (one.where,) if len(self.tally.where) < MOST_EVIDENCE else ()
+        self.tally.join(Tally(1, 0, one.since, one.until, where))
+
 
 class Stalled(Rule[Limits]):
-    """A broker that answers nobody for seconds, although several clients wait for what it answers at once."""
+    """A broker that answers nobody for seconds, although several clients wait for what it answers at once.
+
+    They wait until it answers, or until they give up and close their connections.
+    """
 
     name = "stalled-brokers"
+    finds = (
+        "a broker that answers nobody for seconds, while several connections wait for what it answers at once, or "
+        "clients give up and close them; by broker, and which APIs waited"
+    )
+    thresholds: Mapping[str, str] = {"stalled_seconds": "{}", "stalled_connections": "{}"}
     place = 140
     tables: tuple[str, ...] = ("frames",)
+    also: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = BROKER
     together: Together = "broker"
     severity = "high"
+    explains: tuple[str, ...] = ("late-acks",)
     advice = (
         "see what stopped the broker then: garbage collection, a disk that hangs, a machine without processor time or "
         "memory (swap), a paused virtual machine; if only Produce waited, a follower may be what is slow (acks=all)"
@@ -98,9 +140,24 @@ class Stalled(Rule[Limits]):
         self._runs: dict[tuple[Any, ...], _Runs] = {}
         self._late: list[tuple[int, tuple[Any, ...]]] = []
         """Responses that came late, with their times."""
+        self._asked = Tallies(*_OF)
+        self._answered = Tallies(*_OF[:-1])
+        """Of connections: requests that are answered at once, and responses."""
+        self._left: list[tuple[int, tuple[Any, ...]]] = []
+        """Connections that clients closed without having an answer, and when."""
 
     def take(self, name: str, rows: Rows) -> None:
+        if name == "connections":
+            left = kafka_connections(rows)
+            left = left[(rows.mask("ended_by", "client") & (rows.values("unanswered") > 0))[left]]
+            times = rows.values("last_seen", UNDATED)[left].tolist()
+            self._left += zip(times, tuples(rows.part(_OF[:-1], left)), strict=True)
+            del self._left[:-_MOST_LATE]
+            return
+        at_once = rows.where(direction="request")
+        self._asked.add(rows, at_once[~rows.mask("api_name", tuple(sorted(_ON_PURPOSE)))[at_once]])
         told = rows.where(direction="response")
+        self._answered.add(rows, told)
         # Between which others a response without a time came is not known.
         told = told[rows.times[told] != UNDATED]
         if not len(told):
@@ -130,39 +187,170 @@ class Stalled(Rule[Limits]):
             for one in sorted(wrong, key=lambda one: one.tally.first or 0):
                 tally.join(one.tally)
                 apis.update(one.apis)
-            longest = max(wrong, key=lambda one: one.slots)
-            said = f"it answered nobody for {longest.slots * _SLOT / 1e6:.1f} s"
+            longest = max(wrong, key=lambda one: one.seconds)
+            said = f"it answered nobody for {longest.seconds:.1f} s"
             if len(wrong) > 1:
-                said = f"{len(wrong)} times it answered nobody, for {longest.slots * _SLOT / 1e6:.1f} s at most"
+                said = f"{len(wrong)} times it answered nobody, for {longest.seconds:.1f} s at most"
             waited = ", ".join(f"{api} ({count})" for api, count in apis.most_common(5))
             of = f"{broker[0]}:{broker[1]}"
             yield self.found(
                 f"{of}: {said}, while {len(longest.connections)} connections waited: {waited}", tally, count=len(wrong)
             )
 
+    def _waits(self) -> Iterator[tuple[tuple[Any, ...], _Wait]]:
+        """Requests that waited long for an answer, or for none, by broker."""
+        for time, row in self._late:
+            broker, (capture, connection, frame, api, latency) = row[: len(BROKER)], row[len(BROKER) :]
+            yield broker, _Wait(time - round(latency * 1000), time, (capture, connection, frame), api)
+        if not self._left:
+            return
+        closed = {row: time for time, row in self._left if time != UNDATED}
+        answered = dict(self._answered.items())
+        asked: dict[tuple[Any, ...], tuple[int, str]] = {}
+        for key, one in self._asked.items():
+            of, api = key[:-1], key[-1]
+            if of in closed and one.last is not None:
+                asked[of] = max(asked.get(of, (one.last, api)), (one.last, api))
+        for of, (since, api) in asked.items():
+            # What was asked last has no answer if nothing came behind it.
+            if since > (answered.get(of, Tally()).last or 0):
+                capture, connection = of[len(BROKER) :]
+                yield of[: len(BROKER)], _Wait(since, closed[of], (capture, connection, None), api)
+
     def _stalls(self) -> dict[tuple[Any, ...], dict[int, _Stall]]:
-        """The stalls of each broker, by their last slot."""
+        """The stalls of each broker, by their first slot."""
         made: dict[tuple[Any, ...], dict[int, _Stall]] = {}
         silent: dict[tuple[Any, ...], tuple[list[int], list[int]]] = {}
         least = self.limits.stalled_seconds * 1e6 / _SLOT
-        for time, row in self._late:
-            broker, (capture, connection, frame, api, latency) = row[: len(BROKER)], row[len(BROKER) :]
+        for broker, one in self._waits():
+            if broker not in self._runs:
+                continue
             if broker not in silent:
                 begins, ends = self._runs[broker].all()
-                long = np.flatnonzero(begins[1:] - ends[:-1] - 1 >= least)
-                silent[broker] = (ends[long] + 1).tolist(), begins[long + 1].tolist()
+                begins = np.append(begins[1:], _NEVER)
+                long = np.flatnonzero(begins - ends - 1 >= least)
+                silent[broker] = (ends[long] + 1).tolist(), begins[long].tolist()
             first, after = silent[broker]
             # Slots in which it waited as a whole.
-            asked = -(-(time - round(latency * 1000)) // _SLOT)
-            at = bisect.bisect_right(after, time // _SLOT) - 1
-            while at >= 0 and after[at] - asked >= least:
-                slots = after[at] - max(first[at], asked)
-                if slots >= least:
-                    one = made.setdefault(broker, {}).setdefault(after[at], _Stall())
-                    one.slots = max(one.slots, slots)
-                    one.connections.add((capture, connection))
-                    one.apis[api] += 1
-                    where = ((capture, connection, frame),) if len(one.tally.where) < MOST_EVIDENCE else ()
-                    one.tally.join(Tally(1, 0, time - round(latency * 1000), time, where))
+            since, until = -(-one.since // _SLOT), one.until // _SLOT
+            at = bisect.bisect_left(first, until) - 1
+            while at >= 0 and after[at] - since >= least:
+                begin, end = max(first[at], since), min(after[at], until)
+                if end - begin >= least:
+                    made.setdefault(broker, {}).setdefault(first[at], _Stall(begin, end)).join(one, begin, end)
                 at -= 1
         return made
+
+
+class LateAcks(Rule[Limits]):
+    """A broker that says only after seconds that records are written, while it answers other things.
+
+    It also leaves requests of clients alone that are beyond their quota, for as long as it told them to wait.
+    """
+
+    name = "late-acks"
+    finds = (
+        "a broker that confirms writes only after seconds, while it answers other requests: a slow follower, or "
+        "disk. Throttled clients do not count"
+    )
+    thresholds: Mapping[str, str] = {"late_acks": "{} responses", "late_ack_seconds": "{}"}
+    place = 145
+    tables: tuple[str, ...] = ("frames",)
+    also: tuple[str, ...] = ("calls",)
+    keys: tuple[str, ...] = (*BROKER, *CLIENT)
+    together: Together = "broker"
+    largest = True
+    advice = (
+        "see which followers are slow or away: with acks=all the leader waits for those in sync, until "
+        "replica.lag.time.max.ms; or what keeps its disk or its request threads busy"
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._throttled: set[tuple[Any, ...]] = set()
+        """Brokers, and clients that each of them told to wait."""
+
+    def take(self, name: str, rows: Rows) -> None:
+        if name == "calls":
+            told = np.flatnonzero(rows.values("throttle_ms") > 0)
+            self._throttled.update(keyed(rows, self.keys, told)[1])
+            return
+        told = rows.where(api_name="Produce", direction="response")
+        if not len(told):
+            return
+        latencies = rows.table["latency_ms"].take(pa.array(told)).to_numpy()
+        late = latencies > self.limits.late_ack_seconds * 1000
+        self.tallies.add(rows, told[late], amount=latencies[late])
+
+    def findings(self) -> Iterator[Finding]:
+        brokers: dict[tuple[Any, ...], tuple[Tally, list[float]]] = {}
+        for key, one in self.tallies.items():
+            if key not in self._throttled:
+                tally, longest = brokers.setdefault(key[: len(BROKER)], (Tally(), []))
+                tally.join(one)
+                longest.append(one.amount)
+        for (host, port), (one, longest) in brokers.items():
+            if one.count >= self.limits.late_acks:
+                seconds = max(longest) / 1000
+                said = f"{host}:{port}: {one.count} Produce requests were answered late, after up to {seconds:.1f} s"
+                yield self.found(said, one)
+
+
+class Unreachable(Rule[Limits]):
+    """A broker that refuses connections, or whose machine does not answer, for longer than a restart takes.
+
+    What is no Kafka in the whole capture is no broker.
+    """
+
+    name = "unreachable-brokers"
+    finds = (
+        "a broker that refuses connections, or does not answer their first packet. It answers at another time of "
+        "the capture"
+    )
+    thresholds: Mapping[str, str] = {"unreachable_seconds": "{}"}
+    place = 138
+    tables: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = BROKER
+    together: Together = "broker"
+    severity = "high"
+    advice = (
+        "start the broker again, or see what stands between it and its clients; it may have moved to another address"
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._reached = Tallies(*BROKER)
+
+    def take(self, name: str, rows: Rows) -> None:
+        new = rows.where(opened_by="client")
+        shaken = rows.valid("handshake_ms")[new]
+        refused = ~shaken & (rows.values("broker_bytes")[new] == 0) & rows.mask("status", "unknown")[new]
+        self.tallies.add(rows, new[refused], each=True)
+        self._reached.add(rows, new[shaken & (rows.values("requests")[new] > rows.values("unanswered")[new])])
+
+    def findings(self) -> Iterator[Finding]:
+        reached = dict(self._reached.items())
+        for (host, port), one in self.tallies.items():
+            answered = reached.get((host, port))
+            if answered is None:
+                continue
+            seconds, count = _longest(sorted(one.steps), sorted(answered.steps), one.steps)
+            if seconds >= self.limits.unreachable_seconds:
+                said = f"{host}:{port}: {count} connections were refused or got no answer, for {seconds} s"
+                yield self.found(said, one, count=count)
+
+
+def _longest(steps: list[int], reached: list[int], counts: dict[int, int]) -> tuple[int, int]:
+    """The longest time of refusals with no connection that was made between: its seconds, and how many refusals."""
+    best, first, count = (0, 0), 0, 0
+    for k, step in enumerate(steps):
+        between = bisect.bisect_left(reached, step + 1) > bisect.bisect_left(reached, steps[k - 1])
+        if k == 0 or between:
+            first, count = step, 0
+        count += counts[step]
+        best = max(best, ((step - first) * _STEP_SECONDS, count))
+    return best
+
+
+_STEP_SECONDS: Final = 10
+"""Tallies count by steps of this length."""

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, busiest, counts, kafka_connections, together
+from kwire.report.findings.rule import (
+    BROKER,
+    CLIENT,
+    PROCESS,
+    Finding,
+    Rule,
+    busiest,
+    counts,
+    kafka_connections,
+    keyed,
+    together,
+)
 from kwire.report.sums import UNDATED, Spans, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
 
-__all__ = ["Churn", "Limits", "Metadata", "OutOfOrder", "ProducerPerMessage", "Sasl", "Throttled"]
+__all__ = [
+    "Churn",
+    "Limits",
+    "Lookups",
+    "Metadata",
+    "OutOfOrder",
+    "ProducerPerMessage",
+    "Sasl",
+    "Throttled",
+    "TlsMismatch",
+]
 
 
 @dataclass(frozen=True)
@@ -24,12 +45,16 @@ class Limits:
 
     metadata_requests: int = 60
     """Metadata requests of one process in a minute."""
+    lookups: int = 600
+    """Requests of one process in a minute that ask for the same kind of thing: offsets, coordinators, descriptions."""
     connections: int = 100
     """Connections of one client that begin in a minute."""
     single_produces: int = 30
     """Connections of one client on which it sent one Produce request and no more."""
     cut_off: int = 3
     """Connections that a broker closed, of one client, although it had not answered."""
+    tls_mismatches: int = 1
+    """Connections on which one end speaks TLS and the other does not."""
     throttled_ms: int = 1
     """Milliseconds for which brokers made one client wait.
 
@@ -45,6 +70,8 @@ class Metadata(Rule[Limits]):
     """A client asks for metadata over and over."""
 
     name = "metadata-storm"
+    finds = "a process that asks for metadata over and over"
+    thresholds: Mapping[str, str] = {"metadata_requests": "{} in a minute"}
     place = 40
     tables: tuple[str, ...] = ("frames",)
     also: tuple[str, ...] = ("connections",)
@@ -65,10 +92,47 @@ class Metadata(Rule[Limits]):
                 yield self.found(said, one, client_host=host, client_id=client, **found.who)
 
 
+LOOKUPS: Final = (
+    "ConsumerGroupDescribe", "DescribeAcls", "DescribeCluster", "DescribeConfigs", "DescribeGroups",
+    "DescribeLogDirs", "DescribeProducers", "DescribeQuorum", "DescribeTopicPartitions", "DescribeTransactions",
+    "FindCoordinator", "InitProducerId", "ListGroups", "ListOffsets", "ListTransactions", "OffsetFetch",
+    "OffsetForLeaderEpoch",
+)  # fmt: skip
+"""APIs that tell about offsets, coordinators, groups and brokers: what a program asks once, or once in some seconds."""
+
+
+class Lookups(Rule[Limits]):
+    """A client asks for offsets, coordinators or descriptions over and over."""
+
+    name = "lookup-storm"
+    finds = "a process that asks for offsets, coordinators or descriptions over and over"
+    thresholds: Mapping[str, str] = {"lookups": "{} of one API in a minute"}
+    place = 45
+    tables: tuple[str, ...] = ("frames",)
+    also: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = (*CLIENT, "api_name", *PROCESS)
+    by_process = True
+    advice = "ask once, or once in some seconds, and keep the answer; ask for all partitions or groups in one request"
+
+    def take(self, name: str, rows: Rows) -> None:
+        if name == "frames":
+            self.tallies.add(rows, rows.where(api_name=LOOKUPS, direction="request"))
+
+    def findings(self) -> Iterator[Finding]:
+        limit = self.limits.lookups
+        for (host, client, api), found in busiest(self.tallies, together(self.tallies)[1] >= limit):
+            one = found.tally
+            if one.busiest >= limit:
+                said = f"{one.count} {api} requests, {one.busiest} in a minute"
+                yield self.found(said, one, client_host=host, client_id=client, **found.who)
+
+
 class Churn(Rule[Limits]):
     """A client opens connections all the time."""
 
     name = "connection-churn"
+    finds = "a client that opens connections all the time; those that were open before the capture do not count"
+    thresholds: Mapping[str, str] = {"connections": "{} in a minute"}
     place = 50
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = CLIENT
@@ -86,14 +150,31 @@ class Churn(Rule[Limits]):
 
 
 class ProducerPerMessage(Rule[Limits]):
-    """A connection for every Produce request: a producer is made for each message."""
+    """A connection for every Produce request: a producer is made for each message.
+
+    A script that writes some messages to several partitions and ends has a connection to each leader: those that are
+    open at the same time, to different brokers, count once.
+    """
 
     name = "producer-per-message"
+    finds = (
+        "connections on which a client sent one Produce request and no more; those that were open before the "
+        "capture, or that a broker closed without an answer, do not count"
+    )
+    thresholds: Mapping[str, str] = {"single_produces": "{}"}
     place = 60
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = CLIENT
     severity = "high"
     advice = "make one producer and use it for all messages: each new one costs connections, metadata and a batch"
+    _COLUMNS = ("first_seen", "last_seen", *CLIENT, *BROKER)
+    _MOST = 1 << 17
+    """Connections that are remembered; further ones count each."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._single: list[pa.Table] = []
+        self._kept = 0
 
     def take(self, name: str, rows: Rows) -> None:
         # A broker that does not know what a client asks closes the connection. Then the client does not choose to make
@@ -109,12 +190,47 @@ class ProducerPerMessage(Rule[Limits]):
         of = pc.list_parent_indices(uses).to_numpy()[produce]
         sent = np.zeros(rows.table.num_rows, np.int64)
         np.add.at(sent, of, requests[produce])
-        self.tallies.add(rows, opened[sent[opened] == 1], each=True)
+        single = opened[sent[opened] == 1]
+        self.tallies.add(rows, single, each=True)
+        if len(single):
+            self._single.append(rows.part(self._COLUMNS, single[: self._MOST - self._kept]))
+            self._kept += self._single[-1].num_rows
 
     def findings(self) -> Iterator[Finding]:
-        for (host, client), one in self.tallies.items(self.tallies.totals().count >= self.limits.single_produces):
-            said = f"{one.count} connections with one Produce request each"
-            yield self.found(said, one, client_host=host, client_id=client)
+        limit = self.limits.single_produces
+        many = self.tallies.totals().count >= limit
+        beside = self._beside() if many.any() else Counter()
+        for (host, client), one in self.tallies.items(many):
+            count = one.count - beside[host, client]
+            if count >= limit:
+                said = f"{count} connections with one Produce request each"
+                yield self.found(said, one, count=count, client_host=host, client_id=client)
+
+    def _beside(self) -> Counter[tuple[Any, ...]]:
+        """How many connections of each client were there beside another one, to another broker."""
+        rows = Rows(pa.concat_tables(self._single))
+        every = np.arange(rows.table.num_rows)
+        began, ended = rows.values("first_seen", UNDATED), rows.values("last_seen", UNDATED)
+        clients, names = keyed(rows, CLIENT, every)
+        order = np.lexsort((began, clients))
+        # Those of a client that are open at the same time, one behind the other, are together.
+        reach = np.empty(len(order), np.int64)
+        own, began = clients[order], began[order]
+        first = np.append(True, own[1:] != own[:-1])
+        starts = np.flatnonzero(first)
+        for start, end in zip(starts.tolist(), np.append(starts[1:], len(order)).tolist(), strict=True):
+            reach[start:end] = np.maximum.accumulate(ended[order[start:end]])
+        new = first | np.append(True, began[1:] > reach[:-1])
+        times = np.cumsum(new)
+        brokers = rows.numbers(BROKER, every)[order]
+        # Of each such time, what the broker with the most of them has.
+        pairs, counts_ = np.unique(times * (brokers.max() + 1) + brokers, return_counts=True)
+        most = np.zeros(times[-1] + 1, np.int64)
+        np.maximum.at(most, pairs // (brokers.max() + 1), counts_)
+        beside = np.bincount(own, minlength=len(names)) - np.bincount(
+            own[new], weights=most[times[new]], minlength=len(names)
+        ).astype(np.int64)
+        return Counter(dict(zip(names, beside.tolist(), strict=True)))
 
 
 def cut_off(rows: Rows) -> Array:
@@ -129,6 +245,11 @@ class CutOff(Rule[Limits]):
     """
 
     name = "cut-off-clients"
+    finds = (
+        "a client whose connections a broker closes, each time without an answer to an API that it never "
+        "answers: it does not serve this version"
+    )
+    thresholds: Mapping[str, str] = {"cut_off": "{} connections"}
     place = 260
     tables: tuple[str, ...] = ("connections", "frames")
     keys: tuple[str, ...] = (*CLIENT, "api_name", "api_version")
@@ -173,10 +294,63 @@ class CutOff(Rule[Limits]):
             yield self.found(said, most, client_host=host, client_id=client)
 
 
+class TlsMismatch(Rule[Limits]):
+    """A client speaks TLS to a listener that does not, or does not speak it to one that does.
+
+    A listener without TLS takes the first bytes of TLS for a size that is too large. It closes the connection without
+    a byte. One with TLS answers any request with an alert.
+    """
+
+    name = "tls-mismatch"
+    finds = (
+        "a client that speaks TLS to a listener that does not, or the other way round: the broker closes the "
+        "connection without a byte, or answers with a TLS alert"
+    )
+    thresholds: Mapping[str, str] = {"tls_mismatches": "{} connection"}
+    place = 255
+    tables: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = (*CLIENT, *BROKER, "tls")
+    severity = "high"
+    explains: tuple[str, ...] = ("cut-off-clients", "connection-churn", "metadata-storm")
+    advice = "set security.protocol of the client to that of the listener, or give it the port of another listener"
+    _ALERT = 7
+    """Bytes of a TLS alert. A response of Kafka has eight at least."""
+    _NAMED = 5
+    """Brokers that a finding names."""
+
+    def take(self, name: str, rows: Rows) -> None:
+        mine = kafka_connections(rows, opened=True)
+        mine = mine[rows.mask("ended_by", "broker")[mine]]
+        tls, got = rows.mask("tls", True)[mine], rows.values("broker_bytes")[mine]
+        hello = tls & ~rows.valid("tls_version")[mine] & (got == 0)
+        requests = rows.values("requests")[mine]
+        plain = ~tls & (got == self._ALERT) & (requests > 0) & (rows.values("unanswered")[mine] == requests)
+        self.tallies.add(rows, mine[hello | plain], each=True)
+
+    def findings(self) -> Iterator[Finding]:
+        together: dict[tuple[Any, ...], tuple[Tally, list[str]]] = {}
+        for (host, client, broker, port, tls), one in self.tallies.items():
+            tally, brokers = together.setdefault((host, client, tls), (Tally(), []))
+            tally.join(one)
+            brokers.append(f"{broker}:{port}")
+        for (host, client, tls), (one, brokers) in together.items():
+            if one.count < self.limits.tls_mismatches:
+                continue
+            at = f"{one.count} connections to {', '.join(brokers[: self._NAMED])}"
+            if len(brokers) > self._NAMED:
+                at += f" and {len(brokers) - self._NAMED} others"
+            said = "with TLS, and the broker closed them without a byte"
+            if not tls:
+                said = "without TLS, and the broker answered with a TLS alert"
+            yield self.found(f"{at} began {said}", one, client_host=host, client_id=client)
+
+
 class Throttled(Rule[Limits]):
     """Brokers tell a client to wait: it is beyond its quota."""
 
     name = "throttled"
+    finds = "a client that is told to wait: it is beyond its quota; what several responses tell at once counts once"
+    thresholds: Mapping[str, str] = {"throttled_ms": "{}"}
     place = 150
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = CLIENT
@@ -215,10 +389,13 @@ class Sasl(Rule[Limits]):
     """Connections on which authentication failed, by principal where secrets are shown."""
 
     name = "sasl-failures"
+    finds = "connections on which authentication failed, by mechanism and error"
+    thresholds: Mapping[str, str] = {"sasl_failures": "{}"}
     place = 250
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = (*CLIENT, "principal", "sasl_mechanism", "kind")
     severity = "high"
+    errors: frozenset[str] = frozenset(("SASL_AUTHENTICATION_FAILED",))
     explains: tuple[str, ...] = ("connection-churn",)
     advice = "see who it is (--secrets show in the table connections) and give it valid credentials, or block it"
 
@@ -243,6 +420,8 @@ class OutOfOrder(Rule[Limits]):
     """Responses that come after the response to a later request: clients rely on the order of requests."""
 
     name = "out-of-order-responses"
+    finds = "a broker or proxy whose responses come after the response to a later request, which breaks clients"
+    thresholds: Mapping[str, str] = {"out_of_order_responses": "{}"}
     place = 270
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = ("broker_host", "broker_port")

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kwire.report.audit import OF_BROKERS
-from kwire.report.findings.rule import BROKER, CLIENT, PROCESS, Finding, Rule, busiest, counts, together
-from kwire.report.tallies import Rows, Tallies, Tally, among, firsts
+import numpy as np
 
-__all__ = ["Commits", "EmptyFetches", "Limits", "Resets"]
+from kwire.report.audit import OF_BROKERS
+from kwire.report.findings.rule import (
+    BROKER,
+    CLIENT,
+    FRAME,
+    PROCESS,
+    Finding,
+    Rule,
+    Together,
+    busiest,
+    counts,
+    keyed,
+    together,
+)
+from kwire.report.sums import UNDATED, tuples
+from kwire.report.tallies import Array, Rows, Tallies, Tally, among, firsts
+
+__all__ = ["Commits", "EmptyFetches", "Hanging", "Limits", "Resets", "SmallFetches"]
 
 
 @dataclass(frozen=True)
@@ -19,10 +34,18 @@ class Limits:
 
     empty_fetches: int = 300
     """Fetch responses of one connection in a minute, if nine of ten are without records."""
+    small_fetches: int = 600
+    """Fetch responses of one connection in a minute,"""
+    small_fetch_bytes: int = 16_384
+    """with fewer bytes of records than this,"""
+    small_fetch_records: int = 1_000
+    """although the log of a partition has so many records more."""
     commits: int = 300
     """OffsetCommit requests of one group and process in a minute."""
     offset_resets: int = 1
     """Fetch responses that tell one client that the log of a topic does not have the offset."""
+    hanging_seconds: float = 60.0
+    """For how long the last stable offset of a partition stood still, with records behind it."""
 
 
 class EmptyFetches(Rule[Limits]):
@@ -32,6 +55,8 @@ class EmptyFetches(Rule[Limits]):
     """
 
     name = "empty-fetches"
+    finds = "Fetch responses without records on a connection, nine of ten, one behind the other"
+    thresholds: Mapping[str, str] = {"empty_fetches": "{} in a minute"}
     place = 100
     tables: tuple[str, ...] = ("frames", "partitions")
     also: tuple[str, ...] = ("connections",)
@@ -69,10 +94,64 @@ class EmptyFetches(Rule[Limits]):
             yield self.found(said, one, count=count, client_host=host, client_id=client)
 
 
+class SmallFetches(Rule[Limits]):
+    """Fetches that bring little each, although the log has much more: the consumer asks for no more at a time."""
+
+    name = "small-fetches"
+    finds = (
+        "many Fetch responses with few records, although the log has many more: the limits of the consumer are too low"
+    )
+    thresholds: Mapping[str, str] = {
+        "small_fetches": "{} in a minute",
+        "small_fetch_bytes": "{}",
+        "small_fetch_records": "{} more",
+    }
+    place = 105
+    tables: tuple[str, ...] = ("partitions",)
+    also: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = (*CLIENT, *PROCESS)
+    by_process = True
+    advice = "let it get more at a time: raise max.partition.fetch.bytes and fetch.max.bytes (fetch.message.max.bytes)"
+    _PLACE = ("capture", "connection", "topic", "partition")
+
+    def take(self, name: str, rows: Rows) -> None:
+        if name == "connections":
+            return
+        told = rows.where(api_name="Fetch", direction="response", status="ok")
+        sizes = rows.values("record_bytes")[told]
+        frames = rows.numbers(("capture", "frame"), told)
+        # Of other partitions a response may have much.
+        small = (sizes > 0) & (np.bincount(frames, weights=sizes)[frames] < self.limits.small_fetch_bytes)
+        if not small.any():
+            return
+        few = np.zeros(rows.table.num_rows, bool)
+        few[told[small]] = True
+        # A request says where it begins, the response behind it how many records it got, and how many there are.
+        both = rows.where(api_name="Fetch", status="ok")
+        places = rows.numbers(self._PLACE, both)
+        order = np.argsort(places, kind="stable")
+        asked, got = both[order[:-1]], both[order[1:]]
+        pairs = (np.diff(places[order]) == 0) & few[got] & rows.mask("direction", "request")[asked]
+        asked, got = asked[pairs], got[pairs]
+        more = rows.values("high_watermark")[got] - rows.values("offset")[asked] - rows.values("records")[got]
+        hits = np.sort(got[more >= self.limits.small_fetch_records])
+        self.tallies.add(rows, hits[firsts(rows.numbers(("capture", "frame"), hits))])
+
+    def findings(self) -> Iterator[Finding]:
+        limit = self.limits.small_fetches
+        for (host, client), found in busiest(self.tallies, together(self.tallies)[1] >= limit):
+            one = found.tally
+            if one.busiest >= limit:
+                said = f"{one.count} Fetch responses had few records, {one.busiest} in a minute, and the log had more"
+                yield self.found(said, one, client_host=host, client_id=client, **found.who)
+
+
 class Commits(Rule[Limits]):
     """A client commits offsets all the time."""
 
     name = "over-committing"
+    finds = "a process that commits all the time"
+    thresholds: Mapping[str, str] = {"commits": "{} in a minute"}
     place = 110
     tables: tuple[str, ...] = ("calls",)
     also: tuple[str, ...] = ("connections",)
@@ -104,6 +183,11 @@ class Resets(Rule[Limits]):
     """
 
     name = "offset-resets"
+    finds = (
+        "a consumer that asks for an offset that the log does not have, and begins anew elsewhere: records "
+        "are lost or read twice. Followers that do not have it yet do not count"
+    )
+    thresholds: Mapping[str, str] = {"offset_resets": "{}"}
     place = 130
     tables: tuple[str, ...] = ("partitions",)
     keys: tuple[str, ...] = (*CLIENT, "topic", "partition", *BROKER)
@@ -112,6 +196,7 @@ class Resets(Rule[Limits]):
         "records were lost or are read twice: see whether retention is shorter than consumers are away or behind "
         "(retention.ms, retention.bytes), and whether the topic was made anew; auto.offset.reset says where to go on"
     )
+    errors: frozenset[str] = frozenset(("OFFSET_OUT_OF_RANGE",))
     _PLACE = (*CLIENT, "topic", "partition")
 
     def __init__(self, limits: Limits) -> None:
@@ -120,7 +205,7 @@ class Resets(Rule[Limits]):
         """What was asked for in a place that had such an error, after it or in the same batch."""
 
     def take(self, name: str, rows: Rows) -> None:
-        told = rows.where(api_name="Fetch", direction="response", error="OFFSET_OUT_OF_RANGE")
+        told = rows.where(api_name="Fetch", direction="response", error=tuple(self.errors))
         self.tallies.add(rows, told, each=True)
         if not self.tallies.kept:
             return
@@ -155,3 +240,99 @@ class Resets(Rule[Limits]):
                 said += f"; then it asked for the {' and the '.join(sorted(where))} one"
             only = next(iter(partitions)) if len(partitions) == 1 else None
             yield self.found(said, tally, client_host=host, client_id=client, topic=topic, partition=only)
+
+
+class Hanging(Rule[Limits]):
+    """A transaction stays open: readers of what is committed get nothing of what was written behind its beginning.
+
+    They are told the last stable offset. It is where the oldest open transaction begins.
+    """
+
+    name = "hanging-transactions"
+    finds = "a transaction that stays open: readers with `read_committed` get no record after its beginning"
+    thresholds: Mapping[str, str] = {"hanging_seconds": "{}"}
+    place = 135
+    tables: tuple[str, ...] = ("partitions",)
+    together: Together = "topic"
+    severity = "high"
+    advice = (
+        "find the producer that does not end its transaction (kafka-transactions.sh find-hanging, then abort), and "
+        "see its transaction.timeout.ms; a program that commits by checkpoints may be meant to take so long"
+    )
+    _PLACE = ("topic", "partition")
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._open: dict[tuple[Any, ...], tuple[int, Tally]] = {}
+        """The last stable offset of each partition, if there are records behind it, and since when it is there."""
+        self._stuck: dict[tuple[Any, ...], Tally] = {}
+        """Of each partition the longest time that was too long."""
+
+    def take(self, name: str, rows: Rows) -> None:
+        told = rows.where(api_name="Fetch", direction="response", status="ok")
+        # Others than readers of what is committed are not told.
+        told = told[(rows.values("last_stable_offset", -1)[told] >= 0) & (rows.times[told] != UNDATED)]
+        if not len(told):
+            return
+        of, places = keyed(rows, self._PLACE, told)
+        told, of = (each[np.lexsort((rows.times[told], of))] for each in (told, of))
+        stable, times = rows.values("last_stable_offset")[told], rows.times[told]
+        stuck = stable < rows.values("high_watermark", -1)[told]
+        goes_on = (of[1:] == of[:-1]) & (stable[1:] == stable[:-1]) & stuck[1:] & stuck[:-1]
+        begins = np.flatnonzero(np.append(True, ~goes_on))
+        ends = np.append(begins[1:], len(told)) - 1
+        # Of each partition the first, which may go on with one of before, and the last; and those that are long.
+        new = np.append(True, of[begins[1:]] != of[begins[:-1]])
+        looked = new | np.append(new[1:], True) | (times[ends] - times[begins] >= self._least)
+        self._join(
+            rows, told, begins[looked], ends[looked], new[looked], [places[k] for k in of[begins[looked]]], stuck
+        )
+
+    @property
+    def _least(self) -> float:
+        return self.limits.hanging_seconds * 1e6
+
+    def _join(
+        self,
+        rows: Rows,
+        told: Array,
+        begins: Array,
+        ends: Array,
+        new: Array,
+        places: list[tuple[Any, ...]],
+        stuck: Array,
+    ) -> None:
+        frames = tuples(rows.part(FRAME, told[begins]))
+        stable = rows.values("last_stable_offset")[told[begins]].tolist()
+        first, last = rows.times[told[begins]].tolist(), rows.times[told[ends]].tolist()
+        counts_ = (ends - begins + 1).tolist()
+        each = zip(places, frames, stable, first, last, counts_, new.tolist(), stuck[begins].tolist(), strict=True)
+        for place, frame, offset, since, until, count, is_first, is_stuck in each:
+            before = self._open.pop(place, None)
+            if not is_stuck:
+                continue
+            now = Tally(count, 0, since, until, (frame,))
+            if is_first and before is not None and before[0] == offset:
+                before[1].join(now)
+                now = before[1]
+            self._open[place] = offset, now
+            if _length(now) >= max(self._least, _length(self._stuck.get(place, Tally()))):
+                self._stuck[place] = now
+
+    def findings(self) -> Iterator[Finding]:
+        topics: dict[str | None, list[tuple[int | None, Tally]]] = {}
+        for (topic, partition), one in self._stuck.items():
+            topics.setdefault(topic, []).append((partition, one))
+        for topic, stuck in topics.items():
+            tally = Tally()
+            for _, one in stuck:
+                tally.join(one)
+            said = f"readers of what is committed waited for {max(_length(one) for _, one in stuck) / 1e6:.0f} s"
+            said += " for the end of a transaction"
+            if len(stuck) > 1:
+                said += f", in {len(stuck)} partitions"
+            yield self.found(said, tally, topic=topic, partition=stuck[0][0] if len(stuck) == 1 else None)
+
+
+def _length(one: Tally) -> int:
+    return (one.last or 0) - (one.first or 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kwire.report.findings.clients import LOOKUPS
 from kwire.report.findings.rule import CLIENT, Finding, Rule
 from kwire.report.sums import tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
@@ -40,7 +41,6 @@ class Errors(Rule[Limits]):
 
     tables: tuple[str, ...] = ("frames",)
     keys: tuple[str, ...] = (*CLIENT, "api_name", "error")
-    errors: frozenset[str] = frozenset()
 
     def take(self, name: str, rows: Rows) -> None:
         told = rows.errors
@@ -60,13 +60,20 @@ class Errors(Rule[Limits]):
 
     def findings(self) -> Iterator[Finding]:
         for (host, client, api, error), one in self.tallies.items(self.tallies.totals().count >= self.enough()):
-            yield self.found(f"{error} in {one.count} {api} responses", one, client_host=host, client_id=client)
+            said = f"{error} in {one.count} {api} responses"
+            yield self.found(said, one, client_host=host, client_id=client, explains=self.follows(api))
+
+    def follows(self, api: str) -> tuple[str, ...]:
+        """Rules that find what a client does after such an error of an API."""
+        return self.explains
 
 
 class StaleLeaders(Errors):
     """A client goes on asking brokers that do not lead the partition."""
 
     name = "stale-leaders"
+    finds = "a client that goes on asking brokers that do not lead the partition"
+    thresholds: Mapping[str, str] = {"stale_leaders": "{}"}
     place = 190
     # After each such error it asks for metadata.
     explains: tuple[str, ...] = ("metadata-storm",)
@@ -88,6 +95,8 @@ class Fenced(Errors):
     """A producer got the answer that another has taken its place, or that it is not known."""
 
     name = "fenced-producers"
+    finds = "a producer that is told that another has taken its place, or that it is not known"
+    thresholds: Mapping[str, str] = {"fenced": "{}"}
     place = 220
     severity = "high"
     advice = "give each running producer its own transactional.id; a zombie of an earlier one has to stop"
@@ -115,6 +124,8 @@ class Denied(Errors):
     """Requests that were refused for want of authorization, by principal where secrets are shown."""
 
     name = "denials"
+    finds = "requests that were refused for want of authorization, in any API"
+    thresholds: Mapping[str, str] = {"denials": "{}"}
     place = 230
     also: tuple[str, ...] = ("connections",)
     # Apart by connection, since its principal is known when it ends.
@@ -226,6 +237,12 @@ class Fatal(Errors):
     """Errors that are a finding each: nothing that a client does would help."""
 
     name = "fatal-errors"
+    finds = (
+        "errors that no client can mend, such as NOT_ENOUGH_REPLICAS, KAFKA_STORAGE_ERROR, INVALID_RECORD, "
+        "FENCED_INSTANCE_ID: what each means and what to change"
+    )
+    thresholds: Mapping[str, str] = {"fatal_errors": "{}"}
+    severities = "by error"
     place = 240
     errors: frozenset[str] = frozenset(_FATAL)
 
@@ -248,17 +265,20 @@ class Repeated(Errors):
     """
 
     name = "repeated-errors"
+    finds = (
+        "the same error over and over, of those that no other rule is about; of those that clients retry in "
+        "ordinary life (CONCURRENT_TRANSACTIONS) where no other answer came"
+    )
+    thresholds: Mapping[str, str] = {"repeated_errors": "{}", "retried_seconds": "{}"}
     place = 300
     advice = "see what the error means for this request, and why the client does not change what it does"
-    _OTHERS = (
-        StaleLeaders.errors | Fenced.errors | Denied.errors | Fatal.errors
-        | {"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "OFFSET_OUT_OF_RANGE", "SASL_AUTHENTICATION_FAILED"}
-    )  # fmt: skip
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
         self._retried = Tallies(*self.keys)
         self._fine = Tallies(*CLIENT, "api_name")
+        self.others: frozenset[str] = frozenset()
+        """The errors that other rules are about."""
 
     def take(self, name: str, rows: Rows) -> None:
         super().take(name, rows)
@@ -268,10 +288,16 @@ class Repeated(Errors):
         self._fine.add(rows, np.flatnonzero(rows.mask("direction", "response") & ~rows.wrong))
 
     def wanted(self, rows: Rows) -> Array:
-        return ~rows.mask("error", (*sorted(self._OTHERS), *_RETRIED))
+        return ~rows.mask("error", (*sorted(self.others), *_RETRIED))
 
     def enough(self) -> int:
         return self.limits.repeated_errors
+
+    def follows(self, api: str) -> tuple[str, ...]:
+        # It asks for the same again.
+        if api in LOOKUPS:
+            return ("lookup-storm",)
+        return ("metadata-storm",) if api == "Metadata" else ()
 
     def findings(self) -> Iterator[Finding]:
         yield from super().findings()
@@ -283,4 +309,4 @@ class Repeated(Errors):
             seconds = ((one.last or 0) - since) / 1e6
             if seconds >= self.limits.retried_seconds:
                 said = f"{error} in {one.count} {api} responses, and no other answer in {seconds:.0f} s"
-                yield self.found(said, one, client_host=host, client_id=client)
+                yield self.found(said, one, client_host=host, client_id=client, explains=self.follows(api))

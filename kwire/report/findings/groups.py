@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from kwire.report.findings.rule import CLIENT, FRAME, Finding, Rule, Together, k
 from kwire.report.sums import UNDATED, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
 
-__all__ = ["LateHeartbeats", "LatePolls", "Limits", "Rebalances", "Stopped"]
+__all__ = ["LateHeartbeats", "LatePolls", "Limits", "NoProgress", "Rebalances", "Stopped"]
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,18 @@ class Limits:
     """How often a client left a group and joined it again on the same connection."""
     stopped_seconds: float = 60.0
     """How long before its last heartbeat a member of a group stopped to fetch."""
+    restarts: int = 5
+    """Connections on which a member of a group began at the same offset of a partition, and got records,"""
+    restart_seconds: float = 20.0
+    """the last of them so long behind the first: by default offsets are committed each 5 s."""
 
 
 class Rebalances(Rule[Limits]):
     """A group that rebalances over and over, and who joins it anew."""
 
     name = "rebalance-loop"
+    finds = "a group that gets a new generation all the time; who joined, how many left"
+    thresholds: Mapping[str, str] = {"rebalances": "{} in a minute"}
     place = 70
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = ("group_id",)
@@ -105,6 +111,8 @@ class LateHeartbeats(Rule[Limits]):
     """
 
     name = "late-heartbeats"
+    finds = "a member whose heartbeats come later than its session timeout"
+    thresholds: Mapping[str, str] = {"heartbeat_gap": "{} of it"}
     place = 80
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = ("client_host", "group_id", "client_id", "timeout")
@@ -118,6 +126,8 @@ class LateHeartbeats(Rule[Limits]):
         """By host, group and client_id: the session timeout that was asked for last."""
         self._last: dict[tuple[Any, ...], int | None] = {}
         """By group and member: when the last heartbeat came, None if the member has joined anew since."""
+        self._member: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        """By capture, connection and group: the member that was named last."""
 
     def take(self, name: str, rows: Rows) -> None:
         asked = rows.where(api_name=("JoinGroup", "Heartbeat"), direction="request", status="ok")
@@ -130,6 +140,7 @@ class LateHeartbeats(Rule[Limits]):
         timeouts = self._timeouts(rows.values("session_timeout_ms")[asked], joins, clients, client_keys)
         # The heartbeats and joins of a member are together, each after the one before.
         members, member_keys = keyed(rows, ("group_id", "member_id"), asked)
+        members = self._named(rows, asked, joins, members, member_keys)
         order = np.argsort(members, kind="stable")
         own = members[order]
         begins = np.append(True, own[1:] != own[:-1])
@@ -151,6 +162,39 @@ class LateHeartbeats(Rule[Limits]):
         made = rows.part((*FRAME, "frame_timestamp", *CLIENT, "group_id"), asked[told])
         made = made.append_column("timeout", pa.array(timeouts[told]))
         self.tallies.add(Rows(made), np.arange(len(told)), amount=gaps[hits], each=True)
+
+    def _named(self, rows: Rows, asked: Array, joins: Array, members: Array, keys: list[tuple[Any, ...]]) -> Array:
+        """The member of each row; ``keys`` gets those of earlier batches.
+
+        A client may forget its member id as soon as its own clock tells it that the session has ended (librdkafka). A
+        heartbeat without one is of the member before it on the connection.
+        """
+        nameless = rows.mask("member_id", "")[asked]
+        of, connections = keyed(rows, ("capture", "connection", "group_id"), asked)
+        order = np.argsort(of, kind="stable")
+        at = np.arange(len(order))
+        begins = np.append(True, of[order[1:]] != of[order[:-1]])
+        start = np.maximum.accumulate(np.where(begins, at, 0))
+        latest = np.maximum.accumulate(np.where(nameless[order], -1, at))
+        wanted = (nameless & ~joins)[order]
+        made = members.copy()
+        here = wanted & (latest >= start)
+        made[order[here]] = members[order[latest[here]]]
+        new: dict[tuple[Any, ...], int] = {}
+        for row in order[wanted & (latest < start)].tolist():
+            earlier = self._member.get(connections[of[row]])
+            if earlier is None:
+                continue
+            if earlier not in new:
+                new[earlier] = len(keys)
+                keys.append(earlier)
+            made[row] = new[earlier]
+        ends = np.append(np.flatnonzero(begins[1:]), len(order) - 1)
+        for end in ends[latest[ends] >= start[ends]].tolist():
+            row = int(order[latest[end]])
+            if connections[of[row]] in self._member or len(self._member) < _MOST_CLOSED:
+                self._member[connections[of[row]]] = keys[members[row]]
+        return made
 
     def _timeouts(self, asked: Array, joins: Array, clients: Array, keys: Sequence[tuple[Any, ...]]) -> Array:
         """The session timeout of each row: that of the JoinGroup request before it, of the same client."""
@@ -182,6 +226,10 @@ class LatePolls(Rule[Limits]):
     """
 
     name = "late-polls"
+    finds = (
+        "a consumer that leaves its group and joins it again: its program did not poll within `max.poll.interval.ms`"
+    )
+    thresholds: Mapping[str, str] = {"late_polls": "{}"}
     place = 90
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = (*CLIENT, "group_id")
@@ -243,6 +291,11 @@ class Stopped(Rule[Limits]):
     """
 
     name = "stopped-consumers"
+    finds = (
+        "a member that sends heartbeats and fetches no more, although it has fetched in this generation: one "
+        "that has no partition left is none"
+    )
+    thresholds: Mapping[str, str] = {"stopped_seconds": "{}"}
     place = 280
     tables: tuple[str, ...] = ("frames", "calls")
     also: tuple[str, ...] = ("connections",)
@@ -301,4 +354,102 @@ class Stopped(Rule[Limits]):
 
 
 _MOST_CLOSED: Final = 1 << 16
-"""Connections whose time of closing is known."""
+"""Connections of which something is known: when they were closed, or which member uses them."""
+
+
+class NoProgress(Rule[Limits]):
+    """A member of a group that begins at the same offset each time that it is started, and gets records there.
+
+    Its program may fail at one of them. Or nothing is ever committed.
+    """
+
+    name = "no-progress"
+    finds = (
+        "a member of a group that begins at the same offset after each start, and gets records there: its program "
+        "fails at one, or nothing is committed"
+    )
+    thresholds: Mapping[str, str] = {"restarts": "{}", "restart_seconds": "in {} or more"}
+    place = 95
+    tables: tuple[str, ...] = ("partitions", "calls")
+    _PLACE = (*CLIENT, "topic", "partition")
+    keys: tuple[str, ...] = ("capture", "connection", *_PLACE, "offset")
+    severity = "high"
+    advice = (
+        "see whether its program fails at a record, and set that one aside (a dead letter topic); or commit offsets, "
+        "since it reads the same again after each start"
+    )
+    _JOINS = ("JoinGroup", "ConsumerGroupHeartbeat")
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._joined = Tallies("capture", "connection", *CLIENT, "group_id")
+        self._filled = Tallies(*self._PLACE)
+        self._earliest = Tallies("capture", "connection", *self._PLACE)
+        """Who asked where a log begins: members that do so instead of asking what was committed, too."""
+
+    def take(self, name: str, rows: Rows) -> None:
+        if name == "calls":
+            told = rows.where(api_name=self._JOINS, direction="request", status="ok")
+            self._joined.add(rows, told[rows.valid("group_id")[told]], each=True)
+            return
+        answers = rows.mask("direction", "response") & rows.mask("status", "ok")
+        fetched = np.flatnonzero(answers & rows.mask("api_name", "Fetch"))
+        self._filled.add(rows, fetched[rows.values("record_bytes")[fetched] > 0])
+        begun = answers & rows.mask("api_name", "OffsetFetch") & rows.mask("error", "NONE")
+        self.tallies.add(rows, np.flatnonzero(begun & rows.valid("offset")), each=True)
+        asked = rows.where(api_name="ListOffsets", direction="request", offset_spec="earliest", status="ok")
+        self._earliest.add(rows, asked, each=True)
+
+    def _begun(self) -> Iterator[tuple[tuple[Any, ...], int, Tally]]:
+        """Where members began, as client, group, topic and partition; at which offset; on how many connections."""
+        groups: dict[tuple[str, int], str] = {}
+        starts: Counter[tuple[Any, ...]] = Counter()
+        for (capture, connection, host, client, group), _ in self._joined.items():
+            groups[capture, connection] = group
+            starts[host, client, group] += 1
+        begun: dict[tuple[Any, ...], Tally] = {}
+        asked: set[tuple[Any, ...]] = set()
+        for (capture, connection, *place, offset), one in self.tallies.items():
+            # A client asks again on its connection after each rebalance.
+            group = groups.get((capture, connection))
+            if group is not None:
+                asked.add(tuple(place))
+                begun.setdefault((*place, group, offset), Tally()).join(_once(one))
+        earliest: dict[tuple[Any, ...], Tally] = {}
+        for (_, _, *place), one in self._earliest.items():
+            if tuple(place) not in asked:
+                earliest.setdefault(tuple(place), Tally()).join(_once(one))
+        for (host, client, group), count in starts.items():
+            if count >= self.limits.restarts:
+                mine = [one for one in earliest.items() if one[0][: len(CLIENT)] == (host, client)]
+                begun |= {(*place, group, -1): one for place, one in mine}
+        for (host, client, topic, partition, group, offset), one in begun.items():
+            seconds = ((one.last or 0) - (one.first or 0)) / 1e6
+            if one.count >= self.limits.restarts and seconds >= self.limits.restart_seconds:
+                yield (host, client, group, topic, partition), offset, one
+
+    def findings(self) -> Iterator[Finding]:
+        filled: dict[tuple[Any, ...], Tally] | None = None
+        members: dict[tuple[Any, ...], tuple[Tally, list[tuple[int, int, int]]]] = {}
+        for (host, client, group, topic, partition), offset, one in self._begun():
+            if filled is None:
+                filled = dict(self._filled.items())
+            if filled.get((host, client, topic, partition), Tally()).count >= one.count:
+                tally, where = members.setdefault((host, client, group, topic), (Tally(), []))
+                tally.join(one)
+                where.append((partition, offset, one.count))
+        for (host, client, group, topic), (tally, where) in members.items():
+            partition, offset, most = where[0]
+            begins = f"at offset {offset}" if offset >= 0 else "where nothing was committed"
+            said = f"it began {_times(most)} {begins}, and got records each time"
+            if len(where) > 1:
+                said += f"; so in {len(where)} partitions"
+            only = partition if len(where) == 1 else None
+            yield self.found(
+                said, tally, client_host=host, client_id=client, group_id=group, topic=topic, partition=only
+            )
+
+
+def _once(one: Tally) -> Tally:
+    """What was done on a connection counts once, however often."""
+    return Tally(1, 0, one.first, one.last, one.where)

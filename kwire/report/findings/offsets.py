@@ -59,6 +59,8 @@ class OffsetsBack(Offsets):
     """A group commits an offset that is lower than the one before."""
 
     name = "offsets-back"
+    finds = "commits of an offset that is lower than the one before"
+    thresholds: Mapping[str, str] = {"offsets_back": "{}"}
     place = 120
     keys: tuple[str, ...] = (*PLACE, *CLIENT)
     advice = "unless somebody has reset the group: see who commits, two members may believe that they own the partition"
@@ -178,6 +180,11 @@ class Lag(Offsets):
     """How far a group's last commits lag the end of its topics, and whether that only grows."""
 
     name = "lag"
+    finds = (
+        "how far what a group has committed last is behind the end of the log, of all partitions of a topic; "
+        "or lag that only grows, although the group goes on committing"
+    )
+    thresholds: Mapping[str, str] = {"lag": "{} records", "growing_lag": "{} records", "growing_seconds": "{}"}
     place = 290
     advice = "add members (up to the number of partitions), or see what makes the consumer slow"
     _MOST_ASKED = 1_000

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, Together, busiest, counts, together
-from kwire.report.sums import tuples
+from kwire.report.sums import UNDATED, tuples
 from kwire.report.tallies import Rows, Tallies, Tally, firsts, numbers
 
-__all__ = ["Aborted", "Large", "Limits", "MixedAcks", "Skew", "TinyBatches", "Uncompressed"]
+__all__ = ["Aborted", "Large", "Limits", "MixedAcks", "Skew", "TinyBatches", "Uncompressed", "WrongTimes"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,10 @@ class Limits:
     """How many times the mean the largest partition of a topic got,"""
     skewed_bytes: int = 1_000_000
     """of at least this many bytes, in four partitions or more."""
+    wrong_times: int = 1
+    """Records of one topic whose time is before 1980, or later than that of the capture,"""
+    hours_ahead: float = 1.0
+    """by more than this. Brokers of 4.0 and later refuse what is an hour ahead."""
     large_requests: int = 950_000
     """Bytes of a Produce request: clients refuse more than 1,048,576 (max.request.size)."""
 
@@ -47,6 +52,11 @@ class TinyBatches(Rule[Limits]):
     """
 
     name = "tiny-batches"
+    finds = "many batches with hardly a record in them, of one process and topic"
+    thresholds: Mapping[str, str] = {
+        "tiny_batches": "{} in a minute to one partition, ten times as many to all",
+        "tiny_batch_records": "{}",
+    }
     place = 10
     tables: tuple[str, ...] = ("partitions",)
     also: tuple[str, ...] = ("connections",)
@@ -89,6 +99,8 @@ class Uncompressed(Rule[Limits]):
     """Large topics that are not compressed."""
 
     name = "no-compression"
+    finds = "large topics that are not compressed"
+    thresholds: Mapping[str, str] = {"uncompressed_bytes": "{}"}
     place = 20
     tables: tuple[str, ...] = ("partitions",)
     keys: tuple[str, ...] = ("topic",)
@@ -110,6 +122,8 @@ class MixedAcks(Rule[Limits]):
     """Some requests of a client are not acknowledged at all, others by all replicas."""
 
     name = "mixed-acks"
+    finds = "Produce requests with acks=0 and with acks=all, of one client"
+    thresholds: Mapping[str, str] = {"mixed_acks": "{} of each"}
     place = 30
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = CLIENT
@@ -136,6 +150,8 @@ class Aborted(Rule[Limits]):
     """Most transactions of a client are aborted; in normal operation only one is now and then."""
 
     name = "aborted-transactions"
+    finds = "a client that aborts most of its transactions (`EndTxn`)"
+    thresholds: Mapping[str, str] = {"aborted": "{}", "aborted_part": "{} of all"}
     place = 160
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = CLIENT
@@ -161,10 +177,72 @@ class Aborted(Rule[Limits]):
             yield self.found(said, one, client_host=host, client_id=client)
 
 
+class WrongTimes(Rule[Limits]):
+    """Records of the future, or of the years behind 1970: their producer has another unit of time, or a wrong clock.
+
+    Retention goes by these times. It deletes old records at once, and those of the future never. What a broker refuses
+    for its time is an error, which another rule finds.
+    """
+
+    name = "wrong-times"
+    finds = (
+        "records whose time is before 1980, or far ahead of the capture: a wrong unit of time, or a wrong clock. "
+        "Times after the year 9999 are null in `records`, and not found. Records that a broker refuses for their "
+        "time are in `fatal-errors`"
+    )
+    thresholds: Mapping[str, str] = {"wrong_times": "{}", "hours_ahead": "{}"}
+    place = 165
+    tables: tuple[str, ...] = ("records", "partitions")
+    keys: tuple[str, ...] = ("of", "ahead")
+    largest = True
+    together: Together = "topic"
+    advice = (
+        "see whether the producer gives milliseconds since 1970, and its clock; retention deletes old records at once, "
+        "and those of the future never (message.timestamp.before.max.ms and ...after.max.ms refuse them)"
+    )
+    _1980 = 315_532_800_000_000
+    _COLUMNS = ("capture", "connection", "frame", "frame_timestamp", "timestamp")
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._refused: set[str] = set()
+        """Topics of which a broker refused records for their time."""
+
+    def take(self, name: str, rows: Rows) -> None:
+        if name == "partitions":
+            told = rows.where(api_name="Produce", direction="response", error="INVALID_TIMESTAMP")
+            self._refused.update(topic for (topic,) in tuples(rows.part(("topic",), told)) if topic is not None)
+            return
+        sent = rows.mask("source", "produce") & rows.mask("status", "ok") & rows.valid("timestamp")
+        own, now = rows.values("timestamp"), rows.stated
+        ahead = (own - now > self.limits.hours_ahead * 3.6e9) & (now != UNDATED)
+        wrong = np.flatnonzero(sent & (ahead | ((own >= 0) & (own < self._1980))))
+        if not len(wrong):
+            return
+        made = rows.part((*self._COLUMNS, "topic", "topic_id"), wrong)
+        made = made.append_column("of", pc.coalesce(made["topic"], made["topic_id"]))
+        made = made.append_column("ahead", pa.array(ahead[wrong].astype(np.int64)))
+        # The largest distance of all.
+        distance = np.where(ahead, own - now, own)[wrong] / 1e6
+        self.tallies.add(Rows(made), np.arange(len(wrong)), amount=distance)
+
+    def findings(self) -> Iterator[Finding]:
+        for (topic, ahead), one in self.tallies.items(self.tallies.totals().count >= self.limits.wrong_times):
+            if not ahead:
+                said = f"{one.count} records say that they were made before 1980"
+            elif topic in self._refused:
+                continue
+            else:
+                said = f"{one.count} records are up to {one.amount / 3600:,.1f} hours ahead of the capture"
+            yield self.found(said, one, topic=topic)
+
+
 class Skew(Rule[Limits]):
     """One partition of a topic gets much more than the others."""
 
     name = "skewed-partitions"
+    finds = "one partition that gets many times what the others get, of four or more"
+    thresholds: Mapping[str, str] = {"skew": "{}", "skewed_bytes": "{}"}
     place = 200
     tables: tuple[str, ...] = ("partitions",)
     keys: tuple[str, ...] = ("topic", "partition")
@@ -214,11 +292,13 @@ class Large(Rule[Limits]):
     """Requests that are nearly, or already, larger than what is allowed."""
 
     name = "large-messages"
+    finds = "Produce requests near the limit of 1 MiB, and refused ones"
+    thresholds: Mapping[str, str] = {"large_requests": "{} bytes"}
     place = 210
     tables: tuple[str, ...] = ("frames",)
     keys: tuple[str, ...] = CLIENT
     advice = "send less at once, or compress; the limits are max.request.size and message.max.bytes"
-    _REFUSED = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
+    errors: frozenset[str] = frozenset(("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"))
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
@@ -230,7 +310,7 @@ class Large(Rule[Limits]):
         large = sizes >= self.limits.large_requests
         self.tallies.add(rows, asked[large], amount=sizes[large])
         wrong = rows.errors
-        self._refused.add(wrong, wrong.where(error=self._REFUSED))
+        self._refused.add(wrong, wrong.where(error=tuple(sorted(self.errors))))
 
     def findings(self) -> Iterator[Finding]:
         refused = dict(self._refused.items())

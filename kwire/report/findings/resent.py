@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
@@ -62,6 +62,11 @@ class Retried(Rule[Limits]):
     """
 
     name = "retried-batches"
+    finds = (
+        "a batch that a producer sent again (same producer id, epoch and sequence), though no response had "
+        "refused it: after a leader has moved, batches are refused in ordinary life"
+    )
+    thresholds: Mapping[str, str] = {"retried_batches": "{}"}
     place = 180
     tables: tuple[str, ...] = ("records", "partitions")
     keys: tuple[str, ...] = ("producer_id", "of", "partition")
@@ -181,6 +186,11 @@ class Duplicates(Rule[Limits]):
     """
 
     name = "duplicate-produces"
+    finds = (
+        "a batch that a producer without idempotence sent again, since no answer came to the first (or one "
+        "that says that it may be written): its records may be there twice"
+    )
+    thresholds: Mapping[str, str] = {"duplicate_batches": "{}"}
     place = 170
     tables: tuple[str, ...] = ("records", "connections", "frames")
     keys: tuple[str, ...] = (*CLIENT, "of")

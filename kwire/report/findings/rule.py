@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import ModuleType
@@ -100,6 +100,8 @@ class Finding:
     evidence: list[Where] = field(default_factory=list)
     process: tuple[str, int] | None = None
     """Capture and connection of one process, where several have this client_id."""
+    explains: tuple[str, ...] = ()
+    """Rules whose findings about the same client, at the same time, have the same cause."""
 
     def row(self) -> dict[str, Any]:
         """As a row of ``SCHEMA``."""
@@ -120,7 +122,8 @@ _FRAMES: Final = (
 )  # fmt: skip
 _PARTITIONS: Final = (
     *FRAME, "frame_timestamp", "direction", *CLIENT, "client_port", *BROKER, "api_name", "correlation_id", "path",
-    "group_id", "topic", "topic_id", "partition", "offset", "offset_spec", "high_watermark", "log_start_offset",
+    "group_id", "topic", "topic_id", "partition", "offset", "offset_spec", "high_watermark",
+    "last_stable_offset", "log_start_offset",
     "record_bytes", "batches", "records", "compression", "error", "status",
 )  # fmt: skip
 _CALLS: Final = (
@@ -131,8 +134,8 @@ _CALLS: Final = (
 _CONNECTIONS: Final = (
     "capture", "connection", "first_seen", "last_seen", "client_host", "client_port", *BROKER, "opened_by",
     "client_ids", "software_name", "software_version", "apis", "sasl_mechanism", "sasl_outcome", "sasl_error",
-    "principal", "ended", "ended_by", "unanswered", "out_of_order",
-    "status",
+    "principal", "tls", "tls_version", "ended", "ended_by", "handshake_ms", "broker_bytes", "requests", "unanswered",
+    "out_of_order", "status",
 )  # fmt: skip
 _RECORDS: Final = (
     *FRAME, "frame_timestamp", "source", "topic", "topic_id", "partition", "timestamp", "producer_id",
@@ -160,6 +163,12 @@ class Rule(Generic[_Limits]):
     """
 
     name = ""
+    finds = ""
+    """What it finds, for docs/answers.md (``make docs``)."""
+    thresholds: Mapping[str, str] = {}
+    """The names of its thresholds. The text says what the number, ``{}``, means: ``{} in a minute``."""
+    severities = ""
+    """What docs say of the severity, where that is not the same for all of its findings."""
     tables: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     """Tables that tell more, where they are read."""
@@ -175,6 +184,8 @@ class Rule(Generic[_Limits]):
     advice = ""
     explains: tuple[str, ...] = ()
     """Rules whose findings about the same client, at the same time, have the same cause: they are left out."""
+    errors: frozenset[str] = frozenset()
+    """Errors of responses that it is about: ``repeated-errors`` leaves them to it."""
     by_process = False
     """Whether a finding may be about one of several processes with the same client_id."""
 
@@ -198,7 +209,7 @@ class Rule(Generic[_Limits]):
             summary,
             self.advice,
             tally.count if count is None else count,
-            **who,
+            **{"explains": self.explains, **who},
             **tally.seen(),
         )
 

@@ -46,7 +46,7 @@ def test_every_byte_is_in_a_row_or_was_seen_before() -> None:
     packets = exchange(count=3).packets
     asked, answered = account(pcap([*packets, packets[-1], packets[-2]]))
     size = 4 + len(metadata(1))
-    assert (asked.way, answered.way) == ("request", "response")
+    assert (asked.direction, answered.direction) == ("request", "response")
     assert asked.balance == Balance(captured=3 * size, rows={"ok": 3 * size}, repeated=size)
     size = 4 + len(metadata_answer(1))
     assert answered.balance == Balance(captured=3 * size, rows={"ok": 3 * size}, repeated=size)
@@ -149,6 +149,6 @@ def test_the_balance_holds_where_the_first_bytes_of_a_hello_are_missing(window: 
     first = next(packet for packet in packets if packet.payload)
     rest = [packet for packet in packets if packet is not first]
     lines = account(pcap([*exchange().packets, *rest]), window, KeyLog(TALK.keys))
-    both = [line.balance for line in lines if line.way == "encrypted"]
+    both = [line.balance for line in lines if line.direction == "encrypted"]
     assert sum(one.captured for one in both) == sum(len(packet.payload) for packet in rest) > 0
     balanced(lines)

@@ -19,8 +19,9 @@ from hypothesis import settings
 from packets import Packet, pcap
 from split_captures import Given, batches_of, compared, opened, parts_of
 
-from kwire.capture.across import Chain, _digest, scan, together
+from kwire.capture.across import Chain, scan, together
 from kwire.capture.containers import Container
+from kwire.capture.joining import digest
 from kwire.capture.splits import Split
 from kwire.errors import CaptureError
 from kwire.kernels.packets import Count
@@ -153,7 +154,7 @@ def states(files: Sequence[bytes], scans: Any, buckets: int) -> Iterator[tuple[t
             mine = [k for k, ends in enumerate(edges.column("ends").to_pylist()) if sum(ends) % buckets == bucket]
             link = chain.add(place, edges.take(pa.array(mine, pa.int64())), common, lambda data=data: opened([data]))
             for row, (ends, last) in zip(link.state.to_pylist(), link.gone_on.items(), strict=True):
-                yield (place, ends), (_digest(row), last)
+                yield (place, ends), (digest(row), last)
             common = together(common, scans[place].common)
 
 

@@ -77,15 +77,15 @@ def test_read_committed_leaves_out_what_was_aborted_and_counts_what_is_open(
 
 def test_read_committed_is_refused_where_rows_are_no_records(topic: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capture = Path(__file__).parents[2] / "golden" / "kafka-4.3-kraft-java" / "share.pcap"
-    for args in (
-        [str(topic), "--table", "batches"],
-        [str(capture)],
-        [str(capture), "--table", "records,frames", "-o", "{table}"],
+    for table, args in (
+        ("batches", [str(topic), "--table", "batches"]),
+        ("frames", [str(capture)]),
+        ("frames", [str(capture), "--table", "records,frames", "-o", "{table}"]),
     ):
         with pytest.raises(SystemExit) as stopped:
             cli.main(["decode", *args, "--read-committed"])
         assert stopped.value.code == 2
-        assert "read_committed is for the tables whose rows are records" in capsys.readouterr().err
+        assert f"--read-committed is for the tables records, cloudevents, hono, not {table}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,8 +19,17 @@ ROOT = Path(__file__).resolve().parents[3]
 RECIPES = dict(
     re.findall(r"^### (.*?)\n(.*?)(?=^### |\Z)", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE)
 )
+BRIEF = ("--table", "messages", "--brief")
 DIFF = re.compile(r"^( *)```diff\n\1# (\S+)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+CLIENTS = ROOT / "tests" / "golden" / "kafka-4.3-kraft-java" / "clients.pcap"
 GOLDEN = ROOT / "tests" / "golden" / "kafka-3.9-kraft-raw" / "every-version.pcap"
+
+
+spec = importlib.util.spec_from_file_location("gates", Path(__file__).with_name("test_gates.py"))
+assert spec is not None
+assert spec.loader is not None
+gates: Any = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(gates)
 
 
 def changed(text: str, lines: list[str]) -> str:
@@ -49,6 +60,10 @@ def carried_out(recipe: str, tree: Path) -> list[str]:
             changed(file.read_text() if file.exists() else "", [one.removeprefix(indent) for one in body.splitlines()])
         )
         files.append(name)
+    gates.PACKAGE = tree / "kwire"
+    for name, holds in vars(gates).items():
+        if name.startswith("test_") and name != "test_the_gates_see_what_goes_around_them":
+            holds()
     return files
 
 
@@ -83,6 +98,13 @@ def test_a_secret_field(tmp_path: Path) -> None:
     )
     assert "shown" in said
     assert "hidden" not in said
+    # Nor does a table: requests have it, responses of other APIs still do.
+    rows = python(tmp_path, "-m", "kwire.cli", "decode", str(CLIENTS), "--table", "calls", "--format", "jsonl")
+    members = {(row["api_name"], row["direction"]) for row in map(json.loads, rows.splitlines()) if row["member_id"]}
+    assert ("JoinGroup", "response") in members
+    assert ("Heartbeat", "request") not in members
+    plain = [row for batch in capture.read(CLIENTS, "calls", apis=["Heartbeat"]) for row in batch.to_pylist()]
+    assert any(row["member_id"] for row in plain if row["direction"] == "request")
 
 
 def test_a_table_over_connections(tmp_path: Path) -> None:
@@ -101,16 +123,22 @@ def test_a_command(tmp_path: Path) -> None:
 def test_a_reading_option(tmp_path: Path) -> None:
     assert carried_out("A reading option", tmp_path) == ["kwire/options.py"]
     assert "--brief" in python(tmp_path, "-m", "kwire.cli", "decode", "--help")
-    assert int(python(tmp_path, "-m", "kwire.cli", "decode", str(GOLDEN), "--brief", "--format", "jsonl").count("\n"))
-    assert "| `brief` | `--brief` | an example | false |" in python(tmp_path, "-m", "kwire.options")
+    assert int(python(tmp_path, "-m", "kwire.cli", "decode", str(GOLDEN), *BRIEF, "--format", "jsonl").count("\n"))
+    assert "| `brief` | `--brief` | an example (of `messages`) | false |" in python(tmp_path, "-m", "kwire.options")
     said = python(
         tmp_path,
         "-c",
         "from kwire import capture, options\n"
-        f"print(sum(one.num_rows for one in capture.read({str(GOLDEN)!r}, brief=True)))\n"
+        f"print(sum(one.num_rows for one in capture.read({str(GOLDEN)!r}, 'messages', brief=True)))\n"
         "print(options.values({'brief': 'true'})['brief'], options.settled({})['brief'])",
     )
     assert said.endswith("True False\n")
+    refused = subprocess.run(
+        [sys.executable, "-m", "kwire.cli", "decode", str(GOLDEN), "--brief"],
+        cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, text=True, capture_output=True,
+    )  # fmt: skip
+    assert refused.returncode == 2
+    assert "--brief is for the table messages, not frames" in refused.stderr
 
 
 def test_a_diff_that_does_not_fit_is_found() -> None:

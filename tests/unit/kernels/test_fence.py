@@ -52,6 +52,9 @@ def test_every_private_part_is_there_with_this_numba() -> None:
         ("cgutils.do_boundscheck", "indices"),
         ("caching.FunctionCache.load_overload", "cache"),
         ("caching._CacheLocator.get_source_stamp", "cache"),
+        ("compiler_machinery.PassManager.add_pass", "passes"),
+        ("types.functions.BaseFunction.get_call_type", "calls"),
+        ("ir.Inst._rec_list_vars", "variables"),
     ],
 )
 def test_a_part_whose_parameters_have_changed_is_not_used_and_kernels_compile_without_it(
@@ -82,14 +85,46 @@ def test_what_is_loaded_raises_as_what_was_compiled(
             made(np.zeros(1, np.int64))
 
 
+def test_a_kernel_has_the_same_instructions_with_and_without_the_passes_that_are_left_out() -> None:
+    """What numba makes of a loop with a record, a constant, a branch and a call: LLVM's text, without its names."""
+    import re
+
+    from numba import njit
+
+    kind = np.dtype([("a", np.int64), ("b", np.uint8)])
+
+    def total(rows, wanted):  # type: ignore[no-untyped-def]
+        if rows.ndim != 1:
+            raise ValueError("rows")
+        found = 0
+        for k in range(len(rows)):
+            row = rows[k]
+            if row["b"] == wanted:
+                found += min(row["a"], 5) * int(found < 100)
+            row["b"] = 0
+        return found
+
+    def text(**options) -> str:  # type: ignore[no-untyped-def]
+        made = njit(boundscheck=True, error_model="numpy", _nrt=False, **options)(total)
+        assert made(np.array([(3, 1), (7, 1), (8, 2)], kind), 1) == 8
+        (found,) = made.inspect_llvm().values()
+        return re.sub(r"v\d+|_ZN\S+|0x[0-9a-f]+|i64 \d{9,}|B\d+\w*|\d{9,}|B[0-9a-z]+_", "", found).partition("\n!")[0]
+
+    assert fence.options()
+    assert len(text().splitlines()) == len(text(**fence.options()).splitlines()) > 100
+
+
 def test_what_is_replaced_is_put_back() -> None:
     from numba import njit
-    from numba.core import cgutils, codegen
+    from numba.core import cgutils, codegen, ir
     from numba.core.registry import cpu_target
+    from numba.core.types import functions
     from numba.np import arrayobj
 
-    made = fence.entry(njit(boundscheck=True)(lambda values: values[1]))
+    replaced = [ir.Inst._rec_list_vars, functions.BaseFunction.get_call_type]
+    made = fence.entry(njit(boundscheck=True, **fence.options())(lambda values: values[1]))
     assert made(np.array([3, 7])) == 7
+    assert [ir.Inst._rec_list_vars, functions.BaseFunction.get_call_type] == replaced
     with pytest.raises(IndexError):
         made(np.zeros(1, np.int64))
     assert arrayobj.fix_integer_index.__module__ == arrayobj.__name__

@@ -10,7 +10,16 @@ import pytest
 
 from kwire import messages
 from kwire.errors import DecodeError, EncodeError, LimitError, ProtocolError, UnsupportedVersionError
-from kwire.protocol.connection import Answer, Asked, Authenticated, Closed, Connection, Negotiated, State, Token
+from kwire.protocol.connection import (
+    Authenticated,
+    Closed,
+    Connection,
+    Negotiated,
+    RequestReceived,
+    ResponseReceived,
+    State,
+    Token,
+)
 
 HEARTBEAT = messages.HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 METADATA = messages.MetadataRequest(topics=None)
@@ -39,12 +48,12 @@ def ask(client: Connection, broker: Connection, request: Any, response: Any, **o
 def test_a_request_and_its_response() -> None:
     client, broker = pair(versions=VERSIONS)
     (asked,) = broker.receive(client.send(HEARTBEAT))
-    assert asked == Asked(HEARTBEAT, 12, 4, 0, "c", True)
+    assert asked == RequestReceived(HEARTBEAT, 12, 4, 0, "c", True)
     assert client.in_flight == broker.in_flight == 1
     assert broker.may_send() == {12}
     response = messages.HeartbeatResponse(throttle_time_ms=70, error_code=27)
     (answer,) = client.receive(broker.send(response))
-    assert answer == Answer(response, HEARTBEAT, 12, 4, 0, 70, 70)
+    assert answer == ResponseReceived(response, HEARTBEAT, 12, 4, 0, 70, 70)
     assert client.in_flight == broker.in_flight == 0
     assert client.may_send() is None
     assert broker.may_send() == frozenset()
@@ -53,21 +62,21 @@ def test_a_request_and_its_response() -> None:
 def test_responses_go_in_the_order_of_the_requests() -> None:
     client, broker = pair(versions=VERSIONS)
     data = client.send(HEARTBEAT) + client.send(METADATA)
-    assert [one.api_key for one in broker.receive(data) if isinstance(one, Asked)] == [12, 3]
+    assert [one.api_key for one in broker.receive(data) if isinstance(one, RequestReceived)] == [12, 3]
     with pytest.raises(ProtocolError, match="MetadataResponse cannot be sent: Heartbeat is to be answered first"):
         broker.send(messages.MetadataResponse())
     sent = broker.send(messages.HeartbeatResponse()) + broker.send(messages.MetadataResponse())
-    assert [one.correlation_id for one in client.receive(sent) if isinstance(one, Answer)] == [0, 1]
+    assert [one.correlation_id for one in client.receive(sent) if isinstance(one, ResponseReceived)] == [0, 1]
 
 
 def test_a_broker_may_answer_one_request_before_it_takes_the_next() -> None:
     client, broker = pair(versions=VERSIONS)
     answers = b""
     for asked in broker.receive(client.send(HEARTBEAT) + client.send(HEARTBEAT)):
-        assert isinstance(asked, Asked)
+        assert isinstance(asked, RequestReceived)
         assert broker.in_flight == 1
         answers += broker.send(messages.HeartbeatResponse(error_code=asked.correlation_id))
-    assert [one.body.error_code for one in client.receive(answers) if isinstance(one, Answer)] == [0, 1]
+    assert [one.body.error_code for one in client.receive(answers) if isinstance(one, ResponseReceived)] == [0, 1]
 
 
 def test_correlation_ids_can_be_given_and_wrap_around() -> None:
@@ -81,7 +90,7 @@ def test_correlation_ids_can_be_given_and_wrap_around() -> None:
 def test_produce_without_acks_has_no_response() -> None:
     client, broker = pair(versions=VERSIONS)
     (asked,) = broker.receive(client.send(messages.ProduceRequest(acks=0, timeout_ms=1, topic_data=[])))
-    assert isinstance(asked, Asked)
+    assert isinstance(asked, RequestReceived)
     assert not asked.answered
     assert client.in_flight == broker.in_flight == 0
     with pytest.raises(ProtocolError, match="ProduceResponse answers nothing"):
@@ -104,7 +113,7 @@ def test_an_old_broker_may_answer_find_coordinator_with_number_0() -> None:
     broker = Connection("broker")
     list(broker.receive(Connection("client").send(messages.FindCoordinatorRequest(key="g"), version=0)))
     (answer,) = client.receive(broker.send(messages.FindCoordinatorResponse(host="h", port=1)))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ResponseReceived)
 
 
 def test_a_response_of_another_number_is_an_error() -> None:
@@ -130,7 +139,7 @@ def test_what_came_before_an_error_comes_before_it() -> None:
     client, broker = pair(versions=VERSIONS)
     list(broker.receive(client.send(HEARTBEAT)))
     events = client.receive(broker.send(messages.HeartbeatResponse()) + b"\xff\xff\xff\xff")
-    assert isinstance(next(events), Answer)
+    assert isinstance(next(events), ResponseReceived)
     with pytest.raises(DecodeError, match="a size of -1"):
         next(events)
 
@@ -189,10 +198,10 @@ def test_versions_are_negotiated() -> None:
         client.send(HEARTBEAT)
     said = offered({12: (0, 3), 18: (0, 3)})
     answer, negotiated = ask(client, broker, messages.ApiVersionsRequest(), said, version=3)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ResponseReceived)
     assert negotiated == Negotiated({12: 3, 18: 3})
     (asked,) = broker.receive(client.send(HEARTBEAT))
-    assert isinstance(asked, Asked)
+    assert isinstance(asked, RequestReceived)
     assert asked.api_version == 3
     with pytest.raises(UnsupportedVersionError, match="MetadataRequest: client and broker have no version in common"):
         client.send(METADATA)
@@ -201,7 +210,7 @@ def test_versions_are_negotiated() -> None:
 def test_a_pinned_client_uses_nothing_newer() -> None:
     client, broker = pair(pin="0.10.1")
     (asked,) = broker.receive(client.send(messages.ApiVersionsRequest()))
-    assert isinstance(asked, Asked)
+    assert isinstance(asked, RequestReceived)
     assert asked.api_version == 0
     *_, negotiated = client.receive(broker.send(offered({3: (0, 12), 12: (0, 4), 22: (0, 5)})))
     assert negotiated == Negotiated({3: 2, 12: 0})
@@ -215,23 +224,23 @@ def test_api_versions_falls_back(rows: dict[int, tuple[int, int]], again: int) -
     data = bytearray(client.send(messages.ApiVersionsRequest(client_software_name="k", client_software_version="1")))
     data[6:8] = b"\0\x63"
     (asked,) = broker.receive(data)
-    assert isinstance(asked, Asked)
+    assert isinstance(asked, RequestReceived)
     assert (asked.body, asked.api_version, asked.answered) == (None, 99, True)
     with pytest.raises(ProtocolError, match="the answer has error 35"):
         broker.send(offered({}))
     (answer,) = client.receive(broker.send(offered(rows, error=35)))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ResponseReceived)
     assert (answer.api_version, answer.body.error_code) == (0, 35)
     assert client.versions is None
     (asked,) = broker.receive(client.send(messages.ApiVersionsRequest()))
-    assert isinstance(asked, Asked)
+    assert isinstance(asked, RequestReceived)
     assert asked.api_version == again
 
 
 def test_an_api_versions_error_of_another_kind_is_only_an_answer() -> None:
     client, broker = pair()
     (answer,) = ask(client, broker, messages.ApiVersionsRequest(), offered({12: (0, 4)}, error=42), version=0)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ResponseReceived)
     assert client.versions is None
 
 
@@ -308,10 +317,10 @@ def test_the_last_raw_token_of_gssapi_has_no_answer(handshake: bool) -> None:
         found.append(event)
         if isinstance(event, Token):
             broker.authenticated()
-    assert [type(one) for one in found] == [Token, Asked]
+    assert [type(one) for one in found] == [Token, RequestReceived]
     assert (client.state, broker.state) == (State.OPEN, State.OPEN)
     (answer,) = client.receive(broker.send(messages.HeartbeatResponse()))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ResponseReceived)
 
 
 def test_the_last_token_of_what_is_answered_is_waited_for() -> None:
@@ -336,7 +345,7 @@ def test_an_oauthbearer_error_is_acknowledged_and_then_refused() -> None:
     assert not any(isinstance(one, Authenticated) for one in events)
     list(broker.receive(client.send_token(b"\x01")))
     (answer,) = client.receive(broker.send(messages.SaslAuthenticateResponse(error_code=58)))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ResponseReceived)
     assert (client.state, broker.state) == (State.FAILED, State.FAILED)
     with pytest.raises(ProtocolError, match="after a failed authentication"):
         client.send(HEARTBEAT, version=0)
@@ -357,7 +366,7 @@ def test_a_client_hears_the_error_of_a_refusal_with_a_null_token() -> None:
     asked = struct.pack(">i", 1)  # in version 2
     body = b"\0" + struct.pack(">h", 58) + b"\3no" + b"\0" + bytes(9)
     (answer,) = client.receive(struct.pack(">i", 4 + len(body)) + asked + body)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ResponseReceived)
     assert (answer.body.error_code, answer.body.error_message, answer.body.auth_bytes) == (58, "no", b"")
     assert client.state is State.FAILED
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -37,6 +36,9 @@ def rows(name: str, made: Iterable[Row]) -> tuple[str, pa.RecordBatch]:
         "opened_by": "client",
         "ended": "open",
         "unanswered": 0,
+        "requests": 0,
+        "broker_bytes": 0,
+        "tls": False,
         "client_id": "one",
         "direction": "request",
         "status": "ok",
@@ -170,6 +172,66 @@ def fetch_from(offset: int | None, **more: Any) -> Row:
     return {"api_name": "Fetch", "offset": offset, **more}
 
 
+def stable(*told: tuple[float, int, int], **more: Any) -> list[Row]:
+    """What Fetch responses say of a partition: when, its last stable offset and its high watermark."""
+    return [
+        {"api_name": "Fetch", "direction": "response", "at": at, "last_stable_offset": last, "high_watermark": high}
+        | more
+        for at, last, high in told
+    ]
+
+
+def started(
+    *offsets: int, client_id: str = "one", join: str = "JoinGroup", record_bytes: int = 9, every: float = 10
+) -> Case:
+    """A member of a group that is started over and over: at which offset it begins."""
+    members, parts = [], []
+    for k, offset in enumerate(offsets):
+        own: Row = {"client_id": client_id, "connection": 100 * len(client_id) + k, "at": every * k}
+        members.append({"api_name": join, "group_id": "g", **own})
+        told = {"direction": "response", "error": "NONE", **own}
+        parts.append({"api_name": "OffsetFetch", "offset": offset, **told})
+        parts.append({"api_name": "Fetch", "offset": offset, "record_bytes": record_bytes, **told})
+    return [("partitions", parts), ("calls", members)]
+
+
+def crumbs(count: int, *, ahead: int, size: int = 100, beside: int = 0, **more: Any) -> list[Row]:
+    """Fetches of one record each, with so many behind it, in 50 seconds."""
+    made: list[Row] = []
+    for k in range(count):
+        own: Row = {"api_name": "Fetch", "at": k / count * 50, "frame": 2 * k, **more}
+        made.append({"offset": k, **own})
+        told: Row = {**own, "direction": "response", "frame": 2 * k + 1}
+        made.append({**told, "record_bytes": size, "records": 1, "high_watermark": k + 1 + ahead})
+        if beside:
+            made.append({**told, "partition": 7, "record_bytes": beside, "records": 9, "high_watermark": 0})
+    return made
+
+
+def refused(at: float, **more: Any) -> Row:
+    """A connection that is refused."""
+    return {"at": at, "status": "unknown", "client_ids": [], "ended": "rst", "ended_by": "broker"} | more
+
+
+def reached(at: float, **more: Any) -> Row:
+    return {"at": at, "handshake_ms": 0.1, "requests": 3, "broker_bytes": 99} | more
+
+
+def asks_where_the_log_begins(count: int, **more: Any) -> list[Row]:
+    """A client that does so on many connections, and gets records."""
+    made: list[Row] = []
+    for k in range(count):
+        own: Row = {"connection": k, "at": 10 * k, **more}
+        made.append({"api_name": "ListOffsets", "offset_spec": "earliest", **own})
+        made.append({"api_name": "Fetch", "direction": "response", "record_bytes": 9, **own})
+    return made
+
+
+def dated(at: float, *, hours: float, **more: Any) -> list[Row]:
+    """A record that is ahead of the capture by so many hours."""
+    return [{"at": at, "timestamp": BEGIN + timedelta(seconds=at, hours=hours)} | more]
+
+
 def ended(client_id: str, aborted: int, committed: int) -> list[Row]:
     return [{"api_name": "EndTxn", "committed": k >= aborted, "at": k, "client_id": client_id}
             for k in range(aborted + committed)]  # fmt: skip
@@ -188,6 +250,9 @@ def resent(*sends: tuple[float, float, int], answered: float | None = None) -> C
     return [("records", batches), ("frames", told or answers(1, "Metadata")), ("connections", ends)]
 
 
+HELLO: Row = {"status": "encrypted", "tls": True, "ended": "fin", "ended_by": "broker", "broker_bytes": 0}
+"""A connection that a client began with TLS, and that the broker closed."""
+ALERT: Row = {"status": "ok", "tls": False, "broker_bytes": 7, "requests": 1, "unanswered": 1}
 Case = list[tuple[str, list[Row]]]
 CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
     "tiny-batches": (
@@ -206,6 +271,15 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
     "metadata-storm": (
         lambda: [("frames", [{"api_name": "Metadata", "at": k * 0.9} for k in range(61)])],
         lambda: [("frames", [{"api_name": "Metadata", "at": k * 1.1} for k in range(600)])],
+    ),
+    "lookup-storm": (
+        lambda: [("frames", [{"api_name": "ListOffsets", "at": k * 0.09} for k in range(600)])],
+        # Slower than that; by two processes; and what is one thing in a program's turn, of each kind.
+        lambda: [("frames", [*({"api_name": "ListOffsets", "at": k * 0.11} for k in range(2000)),
+                             *({"api_name": "OffsetFetch", "at": k * 0.06, "connection": 4 + k % 2,
+                                "client_port": 4 + k % 2} for k in range(999)),
+                             *({"api_name": api, "client_id": "two", "at": k * 0.11} for k in range(540)
+                               for api in ("FindCoordinator", "Fetch", "Heartbeat", "Produce"))])],
     ),
     "connection-churn": (
         lambda: [("connections", [{"at": k * 0.5} for k in range(100)])],
@@ -233,9 +307,25 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
                             of_group("JoinGroup", connection=4), of_group("JoinGroup", group_id="other"),
                             of_group("ConsumerGroupHeartbeat", generation=5)])],
     ),
+    "no-progress": (
+        lambda: started(*(5,) * 5),
+        # Four times; in less time; it commits; it gets nothing; a tool that looks at the group is no member.
+        lambda: [*started(5, 5, 5, 5), *started(*(5,) * 5, client_id="five", every=4.9),
+                 *started(1, 2, 3, 4, 5, 6, client_id="two"),
+                 *started(*(5,) * 9, client_id="three", record_bytes=0),
+                 *started(*(5,) * 9, client_id="a-tool", join="DescribeGroups"),
+                 ("partitions", asks_where_the_log_begins(9, client_id="console"))],
+    ),
     "empty-fetches": (
         lambda: [("frames", answers(300, "Fetch")), ("partitions", answers(30, "Fetch", record_bytes=5))],
         lambda: [("frames", answers(300, "Fetch")), ("partitions", answers(31, "Fetch", record_bytes=5))],
+    ),
+    "small-fetches": (
+        lambda: [("partitions", crumbs(700, ahead=1000))],
+        # The reader is near the end; there is much in each; it is slower; another partition fills the response.
+        lambda: [("partitions", [*crumbs(2000, ahead=999), *crumbs(700, ahead=9000, size=16_384, partition=1),
+                                 *crumbs(590, ahead=9000, client_id="two", connection=4),
+                                 *crumbs(700, ahead=9000, beside=20_000, client_id="three", connection=5)])],
     ),
     "over-committing": (
         lambda: [("calls", [{"api_name": "OffsetCommit", "group_id": "g", "at": k / 10} for k in range(300)])],
@@ -251,6 +341,14 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
         lambda: [("partitions", [*out_of_range(fetch_from(5, broker_port=9093)),
                                  *({**row, "client_id": "broker-1-fetcher-0"} for row in out_of_range())])],
     ),
+    "hanging-transactions": (
+        lambda: [("partitions", stable(*((at, 5, 10 + at) for at in range(0, 61, 5))))],
+        # The log goes on in time; there is nothing behind it; it is another reader's isolation, or partition.
+        lambda: [("partitions", [*stable(*((at, 5 if at < 55 else 60, 10 + at) for at in range(0, 90, 5))),
+                                 *stable(*((at, 5, 5) for at in range(0, 90, 5)), partition=1),
+                                 *stable(*((at, -1, 10) for at in range(0, 90, 5)), partition=2),
+                                 *stable((0, 5, 9), partition=3), *stable((70, 5, 9), partition=4)])],
+    ),
     "stalled-brokers": (
         lambda: [("frames", waited(*quick(0, 5), (0.1, 4, 1), (0.5, 4.1, 2)))],
         lambda: [("frames", [
@@ -259,6 +357,24 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
             *waited(*quick(10, 11.5, 12.5, 13, 15), (10.1, 14, 1), (10.5, 14.1, 2)),
             *waited(*quick(20, 25), (20.1, 24, 1), (20.2, 24.1, 2), api="Fetch"),
         ])],
+    ),
+    "unreachable-brokers": (
+        lambda: [("connections", [reached(-5), *(refused(at) for at in range(0, 61, 5))])],
+        # For a minute, but somebody gets through; for less time; it is no broker.
+        lambda: [("connections", [reached(-5), reached(32), *(refused(at) for at in range(0, 70, 5)),
+                                  *(refused(at, broker_port=9093) for at in range(0, 50, 5)),
+                                  reached(60, broker_port=9093),
+                                  *(refused(at, broker_port=443) for at in range(0, 90, 5))])],
+    ),
+    "late-acks": (
+        lambda: [("frames", waited((0, 5.1, 1), (0, 6, 1), (1, 9, 1)))],
+        # Two; not so late; of two brokers; and what may wait.
+        lambda: [("frames", [*waited((0, 5.1, 1), (0, 6, 1), *((0, 4.9, 1) for _ in range(9))),
+                             *({**row, "broker_port": 9093} for row in waited((0, 6, 1), (0, 6, 1))),
+                             *waited(*((0, 9, 1) for _ in range(9)), api="Fetch"),
+                             # Of a client that is beyond its quota.
+                             *({**row, "client_id": "two"} for row in waited(*((0, 9, 1) for _ in range(9))))]),
+                 ("calls", [{**row, "client_id": "two"} for row in answers(1, "Produce", throttle_ms=20)])],
     ),
     "aborted-transactions": (
         lambda: [("calls", ended("one", 10, 10))],
@@ -284,6 +400,14 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
         lambda: [("frames", answers(20, "Produce", ["NOT_LEADER_OR_FOLLOWER"]))],
         lambda: [("frames", [*answers(19, "Produce", ["NOT_LEADER_OR_FOLLOWER"]),
                              *answers(30, "Fetch", ["NOT_LEADER_OR_FOLLOWER"], client_id="raft-client-3")])],
+    ),
+    "wrong-times": (
+        lambda: [("records", dated(0, hours=1.01))],
+        lambda: [("records", [*dated(0, hours=0.99), *dated(0, hours=-24 * 365 * 30, topic="old"),
+                              *dated(0, hours=5, topic="read", source="fetch"),
+                              *dated(0, hours=5, topic="refused"), *({"topic": "none"} for _ in range(3))]),
+                 ("partitions", [{"api_name": "Produce", "direction": "response", "topic": "refused",
+                                  "error": "INVALID_TIMESTAMP"}])],
     ),
     "skewed-partitions": (
         lambda: [("partitions", spread(900_000, 40_000, 40_000, 40_000))],
@@ -312,6 +436,15 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
         lambda: [("connections", [*cut(2), *cut(9, version=9), *cut(9, version=5, ended_by="client"),
                                   *cut(9, version=6, unanswered=0)]),
                  ("frames", answers(1, "Produce", api_version=9))],
+    ),
+    "tls-mismatch": (
+        lambda: [("connections", [HELLO, {**HELLO, "at": 5}])],
+        # It answers with a ServerHello, or an alert; it is the client that goes; whose beginning was not captured.
+        lambda: [("connections", [{**HELLO, "broker_bytes": 1500, "tls_version": "1.3"}, {**HELLO, "broker_bytes": 7},
+                                  {**HELLO, "ended_by": "client"}, {**HELLO, "opened_by": None},
+                                  # A request that is answered, or that is not.
+                                  {**HELLO, **ALERT, "unanswered": 0}, {**HELLO, **ALERT, "broker_bytes": 0},
+                                  {**HELLO, **ALERT, "requests": 2}, {**HELLO, **ALERT, "broker_bytes": 8}])],
     ),
     "out-of-order-responses": (
         lambda: [("connections", [{"broker_host": "b", "broker_port": 9092, "out_of_order": n} for n in (0, 2, 1)])],
@@ -345,19 +478,10 @@ def test_every_rule_has_its_cases() -> None:
     assert set(CASES) == set(RULES)
 
 
-def test_the_page_lists_every_rule_and_threshold() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "answers.md").read_text()
-    lines = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
-    listed = {line[0].strip("| `"): (line[1], line[-1]) for line in lines}
-    usual = Thresholds()
-    told: set[str] = set()
-    for name, rule in RULES.items():
-        severity, thresholds = listed[name]
-        assert severity == ("by error" if name == "fatal-errors" else rule.severity)
-        for threshold, value in re.findall(r"`(\w+)` \(([\d.,]*\d)", thresholds):
-            assert float(value.replace(",", "")) == getattr(usual, threshold)
-            told.add(threshold)
-    assert told == {one.name for one in fields(usual)}
+def test_every_threshold_is_that_of_one_rule_which_says_what_it_finds() -> None:
+    named = [one for rule in RULES.values() for one in rule.thresholds]
+    assert sorted(named) == sorted(one.name for one in fields(Thresholds))
+    assert all(rule.finds for rule in RULES.values())
 
 
 @pytest.mark.parametrize("rule", CASES)
@@ -601,6 +725,18 @@ def test_each_fatal_error_has_a_severity_and_an_advice_of_its_own() -> None:
     assert found("repeated-errors", rows("frames", answers(99, "Produce", ["NOT_ENOUGH_REPLICAS"]))) == []
     for error in errors._FATAL:
         assert error in ErrorCode.__members__
+
+
+def test_errors_that_another_rule_is_about_are_no_repeated_errors() -> None:
+    others = {error: rule.name for rule in RULES.values() for error in rule.errors}
+    assert {"stale-leaders", "offset-resets", "large-messages", "sasl-failures"} <= set(others.values())
+    for error in others:
+        assert error in ErrorCode.__members__
+        assert found("repeated-errors", rows("frames", answers(99, "Fetch", [error]))) == []
+    assert len(found("repeated-errors", rows("frames", answers(99, "Fetch", ["UNKNOWN_SERVER_ERROR"])))) == 1
+
+
+def test_errors_that_clients_retry_are_errors() -> None:
     assert set(errors._RETRIED) <= set(ErrorCode.__members__)
 
 
@@ -749,6 +885,158 @@ def test_each_stall_of_a_broker_counts_once_however_many_wait() -> None:
     other = [{**row, "broker_port": 9093} for row in waited(*quick(*range(40)))]
     mixed = sorted([*waited(*made), *other], key=lambda row: row["at"])
     assert [each.count for each in found("stalled-brokers", rows("frames", mixed))] == [2]
+
+
+def test_a_transaction_that_ends_now_and_then_does_not_hang() -> None:
+    # Open most of the time, but never the same one for long; then one that stays open, in two partitions.
+    short = [row for k in range(20) for row in stable((10 * k, 7 * k, 7 * k + 5), (10 * k + 9, 7 * k, 7 * k + 6))]
+    assert not found("hanging-transactions", rows("partitions", short))
+    long = [row for at in range(200, 275) for p in (0, 1) for row in stable((at, 140, at), partition=p)]
+    between = stable((230, 140, 140), partition=1)
+    (one,) = found("hanging-transactions", rows("partitions", [*short, *long]))
+    assert (one.topic, one.partition) == ("t", None)
+    assert "waited for 74 s" in one.summary
+    assert "2 partitions" in one.summary
+    (one,) = found("hanging-transactions", rows("partitions", sorted([*long, *between], key=lambda row: row["at"])))
+    assert one.partition == 0
+
+
+def test_records_of_1970_have_another_unit_of_time() -> None:
+    seconds = {"timestamp": datetime(1970, 1, 21, tzinfo=UTC)}
+    (one,) = found("wrong-times", rows("records", [seconds, seconds | {"topic": None, "topic_id": "i"}][:1]))
+    assert (one.topic, one.count) == ("t", 1)
+    assert "before 1980" in one.summary
+    later, by_id = dated(0, hours=500)[0], {"topic": None, "topic_id": "i"}
+    both = found("wrong-times", rows("records", [seconds | by_id, later | by_id, dated(1, hours=2)[0] | by_id]))
+    assert {(one.topic, one.count) for one in both} == {("i", 1), ("i", 2)}
+    assert any("500.0 hours ahead" in one.summary for one in both)
+
+
+def test_a_client_without_tls_at_a_listener_with_tls_is_not_an_old_client() -> None:
+    use = {"api_name": "ApiVersions", "api_version": 3, "requests": 1}
+    made = [{**HELLO, **ALERT, "apis": [use], "at": k} for k in range(4)]
+    assert [one.rule for one in found("cut-off-clients", rows("connections", made))] == ["cut-off-clients"]
+    finder = Finder(["cut-off-clients", "tls-mismatch", "connection-churn"], Thresholds(connections=1))
+    finder.add(*rows("connections", made))
+    (one,) = finder.result()
+    assert (one.rule, one.count, one.client_id) == ("tls-mismatch", 4, "one")
+    assert "without TLS" in one.summary
+
+
+def test_members_that_ask_for_no_commit_make_no_progress_either() -> None:
+    asks = rows("partitions", asks_where_the_log_begins(6))
+
+    def joined(*groups: str) -> tuple[str, pa.RecordBatch]:
+        return rows("calls", [of_group("JoinGroup", connection=50 + k, group_id=one) for k, one in enumerate(groups)])
+
+    (one,) = found("no-progress", asks, joined(*["g"] * 6))
+    assert (one.group_id, one.topic, one.partition, one.count) == ("g", "t", 0, 6)
+    assert "where nothing was committed" in one.summary
+    # A group of its own for each start, as those of console consumers, reads all on purpose.
+    assert not found("no-progress", asks, joined(*"abcdef"))
+    # What is committed moves on: it asks for another reason.
+    offsets = [row for row in started(*range(6))[0][1] if row["api_name"] == "OffsetFetch"]
+    own = rows("calls", [of_group("JoinGroup", connection=row["connection"]) for row in offsets])
+    assert not found("no-progress", asks, rows("partitions", offsets), own)
+
+
+@pytest.mark.parametrize("api", ["Metadata", "FindCoordinator"])
+def test_what_is_asked_over_and_over_after_errors_has_one_cause(api: str) -> None:
+    asked = [{"api_name": api, "at": k * 0.05} for k in range(700)]
+    wrong = answers(30, api, ["UNKNOWN_TOPIC_OR_PARTITION"])
+
+    def rules(*made: list[Row]) -> set[str]:
+        finder = Finder(["metadata-storm", "lookup-storm", "repeated-errors"])
+        finder.add(*rows("frames", sorted((row for part in made for row in part), key=lambda row: row["at"])))
+        return {one.rule for one in finder.result()}
+
+    storm = {"metadata-storm" if api == "Metadata" else "lookup-storm"}
+    assert rules(asked, wrong) == {"repeated-errors"}
+    assert rules(asked) == storm
+    # Errors of something else are not why it asks.
+    assert rules(asked, answers(30, "OffsetCommit", ["ILLEGAL_GENERATION"])) == {"repeated-errors", *storm}
+
+
+def test_a_script_that_writes_to_several_leaders_is_one_producer() -> None:
+    def scripts(count: int, brokers: Iterable[int], every: float = 60) -> list[Row]:
+        """Scripts that have a connection to each of these brokers for ten seconds."""
+        one = single(1)[0]
+        last = {"last_seen": BEGIN}
+        return [
+            {**one, "at": every * k + n / 10, "broker_port": port}
+            | {name: BEGIN + timedelta(seconds=every * k + 10) for name in last}
+            for k in range(count) for n, port in enumerate(brokers)
+        ]  # fmt: skip
+
+    assert not found("producer-per-message", rows("connections", scripts(29, (1, 2, 3))))
+    (one,) = found("producer-per-message", rows("connections", scripts(30, (1, 2, 3))))
+    assert (one.count, "30 connections" in one.summary) == (30, True)
+    # Many at once that write to the same leader are many; of one client or of each.
+    (one,) = found("producer-per-message", rows("connections", scripts(10, (1, 1, 1, 2))))
+    assert one.count == 30
+    (one,) = found("producer-per-message", rows("connections", scripts(40, (1,), every=0.1)))
+    assert one.count == 40
+    others = [{**row, "client_ids": ["two"]} for row in scripts(9, (1, 2))]
+    assert not found("producer-per-message", rows("connections", [*scripts(29, (1, 2)), *others]))
+
+
+@pytest.mark.parametrize("between", [0, 9], ids=["same batch", "later batch"])
+def test_a_member_that_forgets_its_id_was_late_too(between: int) -> None:
+    """librdkafka forgets its member id once its own clock says that the session has ended."""
+
+    def late(at: float, *, named: str = "", connection: int = 3) -> list[Finding]:
+        others = [of_group("Heartbeat", at=3 + k / 10, group_id="other") for k in range(between)]
+        after = [of_group("Heartbeat", at=at, member_id=named, connection=connection)]
+        rejoins = of_group("JoinGroup", at=at + 0.1, member_id="", session_timeout_ms=10_000)
+        last = of_group("Heartbeat", at=at + 1, member_id="new")
+        return found("late-heartbeats", rows("calls", [*beats(0, 3), *others, *after, rejoins, last]))
+
+    (one,) = late(13.5)
+    assert "10.5 s between heartbeats" in one.summary
+    assert not late(12.9)
+    # Another member on another connection, or after it has joined.
+    assert not late(13.5, connection=4)
+    assert not late(13.5, named="another")
+
+
+def gave_up(connection: int, asked: float, closed: float, *, api: str = "Produce", **more: Any) -> Case:
+    """A client that closes its connection without an answer to what it asked."""
+    end = {"connection": connection, "at": closed, "unanswered": 1, "ended": "fin", "ended_by": "client"}
+    return [("frames", [{"api_name": api, "at": asked, "connection": connection}]), ("connections", [end | more])]
+
+
+def test_a_broker_stands_still_for_clients_that_give_up_too() -> None:
+    before, after = ("frames", waited(*quick(0))), ("frames", waited(*quick(40)))
+
+    def stalled(*cases: Case) -> list[str]:
+        return [one.summary for one in found("stalled-brokers", *(rows(*part) for case in cases for part in case))]
+
+    two = [*gave_up(1, 0.5, 5.5), *gave_up(2, 1, 6)]
+    (one,) = stalled([before], two, [after])
+    assert "it answered nobody for 5.5 s, while 2 connections waited: Produce (2)" in one
+    # It may never answer again. New connections wait too, one after the other.
+    (one,) = stalled([before], two, gave_up(3, 6, 11, api="ApiVersions"), gave_up(4, 11.5, 16.5, api="ApiVersions"))
+    assert "it answered nobody for 16.0 s, while 4 connections waited: Produce (2), ApiVersions (2)" in one
+    # One client alone; the broker closed it; something else was answered; long polls; nobody waited for long.
+    assert not stalled([before], two[:2], [after])
+    assert not stalled([before], gave_up(1, 0.5, 5.5, ended_by="broker"), gave_up(2, 1, 6, ended_by="broker"), [after])
+    assert not stalled([before], [("frames", waited(*quick(2, 4)))], two, [after])
+    assert not stalled([before], gave_up(1, 0.5, 5.5, api="Fetch"), gave_up(2, 1, 6, api="Fetch"), [after])
+    assert not stalled([before], gave_up(1, 0.5, 2, api="Produce"), gave_up(2, 1, 2.5), [after])
+    # Whether a broker answers is not known if no response of it was captured.
+    assert not stalled(two)
+
+
+def test_late_acks_of_a_broker_that_stood_still_are_not_found_again() -> None:
+    late = waited((0.1, 8, 1), (0.2, 8.1, 2), (0.3, 8.2, 2))
+
+    def rules(*more: tuple[float, float, int]) -> set[str]:
+        finder = Finder(["stalled-brokers", "late-acks"])
+        finder.add(*rows("frames", sorted([*late, *waited(*more)], key=lambda row: row["at"])))
+        return {one.rule for one in finder.result()}
+
+    assert rules(*quick(0, 9)) == {"stalled-brokers"}
+    assert rules(*quick(*range(9))) == {"late-acks"}
 
 
 def test_what_follows_from_one_cause_is_not_found_again() -> None:
