@@ -68,7 +68,7 @@ def _asks_for_records(conn: Any, waiting: Array) -> bool:
             return True
         row = waiting[row].next
         count += 1
-    return conn.given_up > 0  # type: ignore[no-any-return]
+    return conn.given_up > 0
 
 
 @kernel
@@ -162,7 +162,7 @@ def _frames_end_at(window: Window, first: int, begin: int, row: int) -> bool:
         if size < 0 or size > LARGEST_FRAME:  # a token of SASL may have no bytes
             return False
         begin += 4 + size
-    return begin == end  # type: ignore[no-any-return]
+    return begin == end
 
 
 @kernel
