@@ -16,6 +16,7 @@ Each run is read in one window, and in a small one. One line per kind:
   than in one; of one run the larger of both numbers.
 - invented: rows with the status ``ok`` or ``trailing`` of what was never sent.
 - unseen: frames that are gone, though bytes of them are there, and no row stands for those.
+- unconfirmed: rows with that status of frames that were sent.
 - intact, missed: frames all of whose bytes are there; of those, the ones that are not given out.
 - behind: whole frames passed over behind a loss, until one was recognised: median, 99th percentile, most.
 - smallest: for each thing that is wrong the smallest capture in which it is, and the seed.
@@ -61,6 +62,7 @@ class Line:
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.runs = self.bad = self.frames = self.differing = self.invented = self.unseen = 0
+        self.unconfirmed = 0
         self.intact = self.missed = 0
         self.passed_over: list[int] = []
         self.smallest: dict[str, tuple[int, str, int]] = {}
@@ -74,6 +76,7 @@ class Line:
         self.passed_over += run[0].passed_over
         self.invented += len(run[0].invented)
         self.unseen += len(run[0].unseen)
+        self.unconfirmed += run[0].unconfirmed
         self.differing += max(
             max(sum(way == which for way, _ in one.differing) for which in ("missing", "instead")) for one in run
         )
@@ -99,6 +102,7 @@ class Line:
             "differing": self.differing,
             "invented": self.invented,
             "unseen": self.unseen,
+            "unconfirmed": self.unconfirmed,
             "intact": self.intact,
             "missed": self.missed,
             "behind": "/".join(str(percentile(passed_over, share)) for share in (0.5, 0.99, 1)) if passed_over else "",
@@ -106,7 +110,7 @@ class Line:
         }
 
 
-WIDTHS = {"kind": 28, "grade": 9, "behind": 10, "smallest": 1}
+WIDTHS = {"kind": 28, "grade": 9, "unconfirmed": 11, "behind": 10, "smallest": 1}
 
 
 def shown(figures: dict[str, object]) -> str:

@@ -245,6 +245,8 @@ class _Heads:
             return
         role = rows["role"][candidates]
         synced = (streams["synced"][2 * candidates] == 1) & (streams["synced"][2 * candidates + 1] == 1)
+        # In doubt, it is hardly what the truth says.
+        synced &= (streams["certain"][2 * candidates] == 1) & (streams["certain"][2 * candidates + 1] == 1)
         # Responses that wait for a request of an earlier file would be there in this state only.
         responses = 2 * candidates + (role == Role.A_REQUESTS)
         caught_up = streams["next"][responses] >= streams["reference"][responses]

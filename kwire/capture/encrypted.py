@@ -33,7 +33,19 @@ import numpy as np
 
 from kwire.kernels import streams
 from kwire.kernels.engine import Engine
-from kwire.kernels.layouts import ABSENT, AT_THE_END, NO_TIME, SEGMENT, STREAM, Reason, Role, Status, joined, moved
+from kwire.kernels.layouts import (
+    ABSENT,
+    AT_THE_END,
+    NO_TIME,
+    PACKETS_BEFORE,
+    SEGMENT,
+    STREAM,
+    Reason,
+    Role,
+    Status,
+    joined,
+    moved,
+)
 from kwire.kernels.tracking import Known
 from kwire.naming import counted
 from kwire.tls import Decryptor, KeyLog, Verdict
@@ -119,7 +131,7 @@ class _Plaintext:
         """
         clock, time = when
         time = NO_TIME if time == ABSENT else time
-        self._rows.append((stream, pos, length, -1 if data is None else self._at, time, order, clock, 0))
+        self._rows.append((stream, pos, length, -1 if data is None else self._at, time, order, clock, 0, order, -1))
         if data is not None:
             self._parts.append(data)
             self._at += length
@@ -542,10 +554,10 @@ class Encrypted:
             return None
         held = self._segments.take(np.flatnonzero(self._segments["stream"] >> 1 == slot))
         segments = []
-        for stream, pos, length, off, time, order, clock, doubt in held.tolist():
+        for stream, pos, length, off, time, order, clock, doubt, packet, ack in held.tolist():
             data = None if off < 0 else base64.b64encode(self._held[off : off + length].tobytes()).decode()
             one_held = {"side": stream & 1, "pos": pos, "len": length, "time": time, "order": order, "clock": clock}
-            segments.append(one_held | {"doubt": doubt, "bytes": data})
+            segments.append(one_held | {"doubt": doubt, "packet": packet, "ack": ack, "bytes": data})
         return {
             "decryptor": None if one.decryptor is None else one.decryptor.state(),
             "rows": [list(row) for row in one.rows.tolist()],
@@ -602,7 +614,18 @@ class Encrypted:
                 at = -1 if data is None else held
                 times = segment["time"], order, segment["clock"]
                 stream = 2 * slot + segment["side"]
-                rows.append((stream, segment["pos"], segment["len"], at, *times, segment["doubt"]))
+                rows.append(
+                    (
+                        stream,
+                        segment["pos"],
+                        segment["len"],
+                        at,
+                        *times,
+                        segment["doubt"],
+                        segment["packet"] - (0 if whole else PACKETS_BEFORE),
+                        segment["ack"],
+                    )
+                )
                 if data is not None:
                     parts.append(base64.b64decode(data))
                     held += len(parts[-1])

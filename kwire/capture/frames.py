@@ -55,6 +55,8 @@ REASONS: Final = {
     Reason.TRAILING: "bytes after the end of the body: %d",
     Reason.BODY: "the body is not what version %d says",
     Reason.GIVEN_UP: "no request with this correlation id is known: %d requests of this connection had been given up",
+    Reason.UNCONFIRMED: "packets before it are missing, and nothing shows that it is no part of another frame",
+    Reason.ASKED_UNCONFIRMED: "its request may be a part of another frame: packets before that are missing",
     Reason.LARGE: "%d bytes of this frame were kept, then too many frames were unfinished at once",
     Reason.NO_KEY: Verdict.NO_KEY.value,
     Reason.WRONG_KEY: Verdict.WRONG_KEY.value,

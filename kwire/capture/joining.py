@@ -39,9 +39,11 @@ _POSITIONS: Final = (
     "lowest",
     "origin",
     "earlier",
+    "proven",
+    "searched",
 )
 _HOLES: Final = tuple(f"hole_{k}{end}" for k in range(1, 5) for end in ("", "_end"))
-_WAITS: Final = ("id", "api", "version", "time", "clock", "overtaken", "client_id")
+_WAITS: Final = ("id", "api", "version", "time", "clock", "overtaken", "doubted", "client_id")
 _HELD: Final = ("len", "time", "clock", "doubt")
 
 
@@ -75,6 +77,9 @@ def _essence(row: Mapping[str, Any]) -> Any:
     by_direction = [
         (
             one["synced"],
+            one["certain"],
+            _wrapped(one["proven"]),
+            *((_wrapped(one["searched"]), one["answered"]) if one["certain"] == 0 else (-1, 0)),
             max(0, one["skipped"]),
             one["holed"],
             # What was acknowledged says which holes will not be filled: none is left before ``next``.
@@ -179,6 +184,7 @@ def moved_on(true: Mapping[str, Any], edge: Mapping[str, Any], place: int) -> di
     for segment in end["segments"]:
         side = segment["side"] ^ turned
         segments.append(segment | {"side": side, "pos": segment["pos"] + shifts[side]})
+        segments[-1]["ack"] += shifts[1 - side] if segment["ack"] >= 0 else 0
     new = before["first_order"] >= 0
     connection["number"] = place << PART_BITS | connection["first_order"] if new else before["number"]
     for name in ("by_broker", "first_id"):

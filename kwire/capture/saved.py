@@ -74,6 +74,11 @@ _STREAM: Final = {
     "start_order": _ORDER,
     "next": _POSITION,
     "synced": (-1, 1),
+    "certain": (-1, 3),
+    "proven": _POSITION,
+    "began": _ANY,
+    "searched": _POSITION,
+    "answered": _COUNT,
     "end": _POSITION,
     "end_order": _ORDER,
     "skipped": _POSITION,
@@ -91,8 +96,23 @@ _STREAM: Final = {
     "mapped": (-1, _SEQUENCE),
     "shift": (0, _SEQUENCE),
 }
-_WAITING: Final = {"id": _INT32, "api": _INT16, "version": _INT16, "order": _ORDER, "overtaken": _FLAG}
-_SEGMENT: Final = {"side": _FLAG, "pos": _COUNT, "len": (1, 1 << 32), "order": _ORDER, "doubt": _FLAG}
+_WAITING: Final = {
+    "id": _INT32,
+    "api": _INT16,
+    "version": _INT16,
+    "order": _ORDER,
+    "overtaken": _FLAG,
+    "doubted": _FLAG,
+}
+_SEGMENT: Final = {
+    "side": _FLAG,
+    "pos": _COUNT,
+    "len": (1, 1 << 32),
+    "order": _ORDER,
+    "doubt": _FLAG,
+    "packet": _ANY,
+    "ack": _POSITION,
+}
 """The least and the largest that a column can hold, where that is not every number."""
 
 _RESOLUTIONS: Final = frozenset(
@@ -335,7 +355,7 @@ def _check_tls(text: str) -> None:
     for one in state["segments"]:
         if not isinstance(one, dict):
             raise _wrong("tls.segments")
-        _check_row(one, ("side", "pos", "len", "time", "order", "clock", "doubt"), _SEGMENT)
+        _check_row(one, ("side", "pos", "len", "time", "order", "clock", "doubt", "packet", "ack"), _SEGMENT)
         try:
             held = one["bytes"] if one["bytes"] is None else base64.b64decode(one["bytes"], validate=True)
         except (KeyError, TypeError, ValueError):

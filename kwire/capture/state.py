@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kwire.kernels import pairing
 from kwire.kernels.engine import choose
-from kwire.kernels.layouts import CONNECTION, SEGMENT, STREAM
+from kwire.kernels.layouts import CONNECTION, PACKETS_BEFORE, SEGMENT, STREAM
 
 __all__ = [
     "COUNTED",
@@ -30,7 +30,7 @@ __all__ = [
 
 Array = Any
 
-STATE_VERSION: Final = 9
+STATE_VERSION: Final = 10
 
 _NUMBER: Final = pa.int64()
 
@@ -59,8 +59,8 @@ def _rows_with(names: Iterable[str], last: str) -> pa.DataType:
     return pa.list_(pa.field("element", _struct(names, pa.field(last, pa.binary())), nullable=False))
 
 
-WAITS: Final = _rows_with(("id", "api", "version", "time", "order", "clock", "overtaken"), "client_id")
-HELD: Final = _rows_with(("side", "pos", "len", "time", "order", "clock", "doubt"), "bytes")
+WAITS: Final = _rows_with(("id", "api", "version", "time", "order", "clock", "overtaken", "doubted"), "client_id")
+HELD: Final = _rows_with(("side", "pos", "len", "time", "order", "clock", "doubt", "packet", "ack"), "bytes")
 
 STATE: Final = pa.schema(
     [
@@ -123,7 +123,7 @@ def waiting_column(connections: Array, waiting: Array, slots: Array, client_ids:
 def segments_column(segments: Array, held: Array, slots: Array) -> pa.Array:
     """The column ``segments`` of the connections in some ``slots``. ``held``: the bytes of segments that wait."""
     found: dict[int, list[dict[str, Any]]] = {}
-    for stream, pos, length, off, time, order, clock, doubt in segments.tolist():
+    for stream, pos, length, off, time, order, clock, doubt, packet, ack in segments.tolist():
         data = held[off : off + length].tobytes() if off >= 0 else None
         one = {
             "side": stream & 1,
@@ -133,6 +133,8 @@ def segments_column(segments: Array, held: Array, slots: Array) -> pa.Array:
             "order": order,
             "clock": clock,
             "doubt": doubt,
+            "packet": packet,
+            "ack": ack,
             "bytes": data,
         }
         found.setdefault(stream >> 1, []).append(one)
@@ -149,7 +151,8 @@ def segments_from(of_connections: list[list[dict[str, Any]]], whole: bool) -> tu
             data, order = one["bytes"], one["order"] if whole else -1
             at = -1 if data is None else held
             times = one["time"], order, one["clock"]
-            rows.append((2 * slot + one["side"], one["pos"], one["len"], at, *times, one["doubt"]))
+            packet = one["packet"] - (0 if whole else PACKETS_BEFORE)
+            rows.append((2 * slot + one["side"], one["pos"], one["len"], at, *times, one["doubt"], packet, one["ack"]))
             if data is not None:
                 parts.append(data)
                 held += len(data)

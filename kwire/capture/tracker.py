@@ -70,11 +70,13 @@ from kwire.kernels.layouts import (
     FRAME,
     NO_TIME,
     PACKET,
+    PACKETS_BEFORE,
     ROOM,
     SEGMENT,
     STREAM,
     WAITING,
     Role,
+    Status,
     joined,
     moved,
     taken,
@@ -244,6 +246,7 @@ class Tracker:
         self._now = NO_TIME
         self._packets = 0
         self._first_frame = self._frames = 0 if part is None else part << PART_BITS
+        self._unconfirmed = 0
         self._most_frames = 0
         """In a window, so far."""
         self._brokers: dict[tuple[int, ...], int] = {}
@@ -324,6 +327,7 @@ class Tracker:
         names = self._client_ids
         number, count = self._frames, len(rows)
         self._frames += count
+        self._unconfirmed += int(np.count_nonzero(rows["status"] == Status.UNCONFIRMED))
         at, place, in_order = np.empty((3, count), np.int64)
         ends = np.empty(packets + 2, np.int64)
         # Of many, a second table would take as much again: they are sorted where they are.
@@ -723,6 +727,11 @@ class Tracker:
             notes.append(f"the capture has secrets of TLS: {self._keys_unused}")
         if self._forgotten:
             notes.append(f"{self._forgotten} connections were given up: nothing of them was captured for 3 hours")
+        if self._unconfirmed:
+            notes.append(
+                f"unconfirmed frames: {self._unconfirmed} (packets before them are missing, and they may be values of"
+                " records)"
+            )
         if not self._frames:
             notes.append(nothing_found(counts, self._known.n_connections + self._forgotten))
             notes += self.left_out()
@@ -885,6 +894,7 @@ class Tracker:
             for kind, name in COUNTED:
                 rows = connections if kind is CONNECTION else table
                 rows[name] = np.where(rows[name] == AT_THE_END, AT_THE_END, -1)
+            table["began"] -= PACKETS_BEFORE
         self._known = tracking.restored(connections, table, count, engine)
         self._note_brokers(np.arange(count))
         connections["client"][:count] = [
@@ -914,7 +924,7 @@ class Tracker:
             places *= 2
         self._waiting, self._ids = np.zeros(places, WAITING), np.full(places, -1, np.int64)
         rows = self._waiting[: len(slots)]
-        for name in ("id", "api", "version", "time", "order", "clock", "overtaken"):
+        for name in ("id", "api", "version", "time", "order", "clock", "overtaken", "doubted"):
             rows[name] = entries.field(name).to_numpy()
         if not whole:
             rows["order"] = -1

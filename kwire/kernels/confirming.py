@@ -58,6 +58,7 @@ __all__ = [
     "MOST_PIECES",
     "PERHAPS",
     "asked_before",
+    "body_there",
     "is_no_frame",
 ]
 
@@ -85,7 +86,7 @@ frame's beginning has doubled, since all of it is judged each time."""
 
 
 @kernel
-def _body_there(
+def body_there(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, at: int, stop: int, now: int
 ) -> int:
     """What ``fits_all`` says of the frame at ``at``, of what stands before ``stop``, by what was known with packet
@@ -208,9 +209,9 @@ def _has_another(
                 )
             body = int64(UNFIT)
             if looks:
-                body = _body_there(window, capture, facts, scratch, reader, inner, stop, now)
+                body = body_there(window, capture, facts, scratch, reader, inner, stop, now)
             if _may_be_whole(body):
-                found = not _may_be_whole(_body_there(window, capture, facts, scratch, reader, at, stop, now))
+                found = not _may_be_whole(body_there(window, capture, facts, scratch, reader, at, stop, now))
             if not found and body == FITS and reader.response == 1:
                 asked = capture.waiting[asked_before(window, capture, reader, inner, now)].order
                 if asked > reader.answered_order:
@@ -380,7 +381,7 @@ def is_no_frame(
     if _begins_tokens(window, capture, reader, at):
         if following >= stop:
             return NO
-        body = _body_there(window, capture, facts, scratch, reader, at, stop, reader.now)
+        body = body_there(window, capture, facts, scratch, reader, at, stop, reader.now)
         return YES if body in (UNFIT, TRAILS) else NO
     if reader.after > reader.piece + 1 and _has_another(window, capture, facts, scratch, reader, at, end):
         return YES
@@ -389,7 +390,7 @@ def is_no_frame(
     answer = _begins_frame(window, capture, facts, reader, at, following, stop)
     if answer == YES:
         return NO
-    body = _body_there(window, capture, facts, scratch, reader, at, stop, reader.now)
+    body = body_there(window, capture, facts, scratch, reader, at, stop, reader.now)
     if body == FITS:
         return NO
     if answer == NEED_MORE and reader.ends_here == 0:

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kwire.kernels.confirming import ENOUGH, MOST_ANSWERS, asked_before, is_no_frame
+from kwire.kernels.confirming import ENOUGH, MOST_ANSWERS, asked_before, body_there, is_no_frame
 from kwire.kernels.directions import (
     BLOCKED,
     FULL,
@@ -52,9 +52,11 @@ from kwire.kernels.directions import (
     piece_with_end,
     see,
 )
+from kwire.kernels.doubting import ENOUGH_ANSWERS, HOLED, LARGEST_BATCH, confirm, is_doubted
 from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.judging import (
     FITS,
+    NOT_KNOWN,
     acks_of,
     fits_all,
 )
@@ -274,6 +276,7 @@ def _request(
         row.status = Status.SASL
         if whole and conn.waiting < MOST_TOKENS:
             wait_for(conn, capture.waiting, capture.ids, room, 0, SASL_TOKEN, 0, -1, row.time, row.order, clock)
+            capture.waiting[conn.waiting_tail].doubted = 0
         return
     if row.seen >= 4:
         row.api = i16(window.data, row.off)
@@ -310,6 +313,7 @@ def _request(
             row.order,
             clock,
         )
+        capture.waiting[conn.waiting_tail].doubted = 1 if capture.streams[reader.stream].certain == 0 else 0
     if row.api == ApiKey.SASL_HANDSHAKE and row.version == 0:
         conn.raw_tokens = 1
 
@@ -362,8 +366,19 @@ def _response(
     row.version = entry.version
     row.client = entry.client
     row.latency = _latency(row, entry)
+    doubted = entry.doubted
+    stream = capture.streams[reader.stream]
+    if stream.certain == 0 and doubted == 0:
+        stream.answered += 1
+        if stream.answered == ENOUGH_ANSWERS:
+            # What had been asked before them is answered, too.
+            stream.certain = 1
+            capture.streams[asked.stream].certain = 1
     answered(conn, waiting, ids, room, which)
     _judge_version(row, facts)
+    if doubted == 1 and row.status == Status.OK:
+        row.status = Status.UNCONFIRMED
+        row.reason = Reason.ASKED_UNCONFIRMED
     return True
 
 
@@ -373,6 +388,8 @@ def _skip_size(window: Window, capture: Capture, rows: Array, reader: Any, size:
     stream = capture.streams[reader.stream]
     mark_here(window, capture, rows, reader, size, Status.MALFORMED, reason)
     stream.synced = 0
+    stream.certain = 0
+    stream.searched = -1
     stream.skipped = 4
     reader.pos += 4
 
@@ -387,6 +404,14 @@ def _next_frame(
     at = reader.pos + reader.shift
     available = reader.run_end - reader.pos
     size = i32(window.data, at) if available >= 4 else int64(-1)
+    if stream.proven >= 0:
+        if reader.pos < stream.proven < reader.run_end and reader.pos + 4 + size > stream.proven:
+            # It would reach into one that is certain.
+            stream.synced = 0
+            return READ
+        if reader.pos >= stream.proven:
+            stream.certain = 1 if reader.pos == stream.proven else stream.certain
+            stream.proven = -1
     follows = _token_follows(window, capture, facts, reader, asked, at, available)
     if follows == NEED_MORE:
         return WAITS if reader.response == 0 else BLOCKED
@@ -429,6 +454,21 @@ def _next_frame(
             return WAITS
         if reader.gap_follows == 1 and reader.over == 0 and held < 4 + size and not too_large:
             return WAITS
+    if stream.certain < 0:
+        stream.certain = 1  # it begins where the SYN says
+    elif stream.certain == 0 and reader.pos - stream.searched > LARGEST_BATCH:
+        stream.certain = 1 if reader.response == 1 else 2
+    elif stream.certain == HOLED and whole:
+        stop = reader.run_end + reader.shift
+        fits = body_there(window, capture, facts, scratch, reader, at, stop, reader.now) in (FITS, NOT_KNOWN)
+        stream.certain = 1 if fits else 0
+        stream.searched = reader.pos
+        stream.answered = 0
+    if reader.response == 0 and whole and not token:
+        other = scratch.readers[1]
+        doubted = is_doubted(stream, other, capture.streams[other.stream])
+        if doubted and confirm(window, capture, facts, scratch, reader, size) == WAITS:
+            return WAITS
     # When the last byte of it, of those that are there, was captured.
     last_piece = reader.piece
     if available >= 4:
@@ -445,6 +485,7 @@ def _next_frame(
     row.time = last.time
     row.order = reader.now
     row.off = at + 4
+    stream.began = pieces[reader.piece].packet
     row.seen = size if whole else max(int64(0), available - 4)
     row.size = max(int64(0), size)
     row.api = ABSENT
@@ -463,12 +504,19 @@ def _next_frame(
         # Its request might have come.
         _skip_size(window, capture, rows, reader, size, int64(Reason.NO_FRAME))
         return READ
+    if not whole and stream.certain == 1:
+        stream.certain = HOLED
     if not whole and row.status != Status.MALFORMED:
         row.status = Status.GAP if reader.gap_follows == 1 else Status.CUT_OFF
         row.reason = Reason.HOLE if reader.gap_follows == 1 else Reason.END
         if too_large and reader.ends_here == 0:
             row.reason = Reason.LARGE
         row.detail = available
+    if stream.certain == 0 and row.status == Status.OK:
+        row.status = Status.UNCONFIRMED
+        row.reason = Reason.UNCONFIRMED
+    if row.status == Status.UNCONFIRMED:
+        row.latency = ABSENT
     capture.room[0].frames += 1
     if available >= 4:
         reader.pos += 4 + size  # where it is not whole: in the gap or after it, where the next frame begins
@@ -516,6 +564,8 @@ def _read_direction(
     if stream.synced == 0 and stream.start == stream.next and stream.start_order <= reader.now and stream.skipped <= 0:
         # The SYN was captured after the first bytes.
         stream.synced = 1
+    if stream.certain == 0 and 0 <= stream.start == stream.searched and stream.start_order <= reader.now:
+        stream.certain = 1  # the same
     reader.blocked = 0
     reader.unsure = 0
     if stream.end < 0 and only_grows(window, reader):

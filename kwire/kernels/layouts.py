@@ -51,6 +51,7 @@ __all__ = [
     "NOT_ENTERED",
     "NO_TIME",
     "PACKET",
+    "PACKETS_BEFORE",
     "PIECE",
     "PROBLEM",
     "READING",
@@ -97,6 +98,9 @@ it, and nothing may be computed with it."""
 
 AT_THE_END: Final = 1 << 62
 """The order of what is reported when the capture has ended."""
+
+PACKETS_BEFORE: Final = 1 << 48
+"""What numbers of packets of an earlier capture are less by: so they keep their order, before all of this one."""
 
 ACKNOWLEDGED: Final = -2
 """In place of where the bytes of a segment stand: it has none, and says what was acknowledged."""
@@ -206,6 +210,8 @@ class Status(IntEnum):
     TRAILING = 9
     """Set by ``Frames.statuses``. In the table of frames such a frame is ``OK``, and so is one whose body alone is
     ``MALFORMED``."""
+    UNCONFIRMED = 10
+    """It may be a part of another frame: see ``Stream.certain``."""
 
 
 class Reason(IntEnum):
@@ -227,6 +233,8 @@ class Reason(IntEnum):
     BODY = 13
     NO_FRAME = 14
     NO_HEADER = 15
+    UNCONFIRMED = 16
+    ASKED_UNCONFIRMED = 17
     # Of encrypted connections, where there is a key log.
     NO_KEY = 40
     WRONG_KEY = 41
@@ -353,6 +361,18 @@ class Stream(Row):
     """Position up to which the stream has been dealt with, -1 before the first byte."""
     synced: int
     """1 if a frame begins at ``next``, 0 if that is not known, -1 before the first byte."""
+    certain: int
+    """Whether a frame begins where one was read last: -1 before the first one; 1 if so, and all requests that may have
+    an answer still are known; 2 if so, but requests may be missing; ``doubting.HOLED`` if so, but it has a hole, whose
+    size is as true as sequence numbers are; 0 if it may be a part of another frame."""
+    proven: int
+    """Position at which a frame begins for certain, where frames are searched; -1 for none."""
+    began: int
+    """The packet with which the frame began that was read last; -1 before the first one."""
+    searched: int
+    """Position from which on frames in doubt follow one another; -1 before the first search."""
+    answered: int
+    """How many of those from there on answered requests that are certain."""
     end: int
     """Position after the last byte if FIN was seen (the first one counts), else -1."""
     end_order: int
@@ -444,6 +464,10 @@ class Segment(Row):
     """The latest time that was seen up to this packet: ``time``, unless the clock of the capture was set back."""
     doubt: int
     """1 where its checksum is wrong, so that another copy is waited for."""
+    packet: int
+    """The packet that brought it. ``order`` is later, where it was put in order after a hole."""
+    ack: int
+    """Position up to which its packet, or one before it, acknowledges the other direction; -1 where that is unknown."""
 
 
 class Piece(Row):
@@ -466,6 +490,10 @@ class Piece(Row):
     """The same as ``time``, as ``Segment.clock``: what may wait for what is decided by it."""
     since: int
     """Since which packet segments had been waiting after a hole then; AT_THE_END if none had."""
+    packet: int
+    """The packet that brought it: two directions take turns by that."""
+    ack: int
+    """As ``Segment.ack``."""
     head: int
     """Its first four bytes as a number; 0 where it has fewer. Whoever asks later whether a frame may begin with it need
     not wait for the bytes."""
@@ -565,6 +593,8 @@ class Waiting(Row):
     version: Short
     overtaken: Short
     """1 if a later request was answered before it."""
+    doubted: Short
+    """1 if it may be a part of another frame."""
     entered: Short
     """Whether it is in the hash table: ``NOT_ENTERED``, ``LEADS`` or ``FOLLOWS``."""
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kwire.kernels.directions import BLOCKED, READ, WAITS, Capture, Scratch, has_hole, mark_here
+from kwire.kernels.doubting import certainty
 from kwire.kernels.engine import kernel
 from kwire.kernels.judging import (
     NOT_KNOWN,
@@ -343,10 +344,25 @@ def resynchronise(
         reader.wake = NEVER
         return BLOCKED
     begin = reader.pos
+    piece = reader.piece
     answer = _search(window, capture, facts, scratch, reader)
+    proven = begin <= stream.proven < reader.run_end
+    if proven and (answer != YES or reader.pos + 4 + i32(window.data, reader.pos + reader.shift) > stream.proven):
+        reader.pos = stream.proven
+        while window.pieces[piece].pos + window.pieces[piece].len <= reader.pos:
+            piece += 1
+        reader.piece = piece
+        answer = int64(YES)
     stream.skipped = max(int64(0), stream.skipped) + reader.pos - begin
     if answer != YES:
         return WAITS
+    if reader.pos != stream.proven:
+        certain = certainty(window, capture, reader, asked)
+        if certain < 0:
+            return BLOCKED
+        stream.certain = certain
+        stream.searched = reader.pos
+        stream.answered = 0
     stream.synced = 1
     if reader.response == 1:
         capture.connections[reader.slot].missed = 1

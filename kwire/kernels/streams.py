@@ -267,6 +267,8 @@ def _give(buf: Array, segments: Array, which: int, end: int, order: int, data: A
     piece.order = now.order
     piece.clock = now.clock
     piece.since = now.since
+    piece.packet = segment.packet
+    piece.ack = segment.ack
     piece.head = 0
     if segment.off >= 0:
         piece.off = now.at
@@ -423,6 +425,8 @@ def _come_again(
             piece.order = segment.order
             piece.clock = segment.clock
             piece.since = AT_THE_END
+            piece.packet = segment.packet
+            piece.ack = segment.ack
             piece.head = 0
             if segment.off >= 0:
                 piece.off = now.at
@@ -693,6 +697,8 @@ def _keep_row(kept: Array, source: Array, n: int, n_bytes: int, stream: int, one
     rest.order = one.order
     rest.clock = one.clock
     rest.doubt = doubt
+    rest.packet = one.packet
+    rest.ack = one.ack
     source[n] = there
     return n_bytes + (one.len if there >= 0 else 0)
 

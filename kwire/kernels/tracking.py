@@ -448,6 +448,11 @@ def _clear(stream: Any) -> None:
     stream.start_order = -1
     stream.next = -1
     stream.synced = -1
+    stream.certain = -1
+    stream.proven = -1
+    stream.began = -1
+    stream.searched = -1
+    stream.answered = 0
     stream.end = -1
     stream.end_order = -1
     stream.skipped = -1
@@ -750,6 +755,7 @@ def _note_segment(
         segment.order = order
         segment.clock = now
         segment.doubt = doubt
+        segment.packet = order
         n_segments += 1
     if missing > 0:
         counts[int64(Count.SNAPPED)] += 1
@@ -762,6 +768,7 @@ def _note_segment(
         segment.order = order
         segment.clock = now
         segment.doubt = 0
+        segment.packet = order
         n_segments += 1
     return n_segments
 
@@ -778,6 +785,8 @@ def _note_acknowledged(segments: Array, n_segments: int, stream: int, pos: int, 
     segment.order = order
     segment.clock = now
     segment.doubt = 0
+    segment.packet = order
+    segment.ack = -1
     return n_segments + 1
 
 
@@ -1007,9 +1016,14 @@ def _take(
                 # A hole begins here: from now on it counts when what is acknowledged.
                 own.holed = 1
                 n_segments = _note_acknowledged(segments, n_segments, stream, own.acked, packet.time, order, now)
+            first = n_segments
             n_segments = _note_segment(
                 segments, n_segments, stream, pos, header, packet.time, order, now, doubt, counts
             )
+            # Where there are several paths, each has numbers of its own.
+            known = control & Flag.ACK and own.shift == 0 and other.shift == 0
+            for row in range(first, n_segments):
+                segments[row].ack = other.acked if known else int64(-1)
     return k, n_segments, n_connections, False
 
 

@@ -46,6 +46,7 @@ _OWN: Final[dict[str, Sequence[str]]] = {
     ),
     "frames": (
         "frame", "timestamp", "direction", "client_host", "client_id", "api_name", "size", "latency_ms", "errors",
+        "status",
     ),
 }  # fmt: skip
 
@@ -100,7 +101,7 @@ class Live:
         self.last: int | None = None
         """and the latest."""
         self.frames: int = 0
-        """Frames since the beginning."""
+        """Frames since the beginning, those that are unconfirmed too."""
         self.found: list[rules.Finding] = []
         """Findings as they are now, in the order in which they appeared."""
         self._of: OrderedDict[int, _Second] = OrderedDict()
@@ -227,7 +228,7 @@ class Live:
 
     def _frames(self, rows: Rows) -> None:
         self._saw(rows.times)
-        self.frames += rows.table.num_rows
+        self.frames += rows.table.num_rows + rows.unconfirmed
         # What has no time is in no second.
         at = np.flatnonzero(rows.times != UNDATED)
         seconds = rows.times // 1_000_000

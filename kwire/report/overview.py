@@ -204,6 +204,9 @@ class Overview:
     # -- frames
 
     def _frames(self, rows: Rows) -> None:
+        if rows.unconfirmed:
+            self.totals.update(frames=rows.unconfirmed, not_ok=rows.unconfirmed)
+            self.statuses["unconfirmed", _known(None)] += rows.unconfirmed
         at = np.arange(rows.table.num_rows)
         sizes = rows.values("size")
         wrong = rows.wrong.astype(np.int64)

@@ -195,7 +195,7 @@ class Spans:
                 about.topics += (topic,)
 
     def _frames(self, table: pa.Table) -> Iterator[Exchange]:
-        table = table.select(list(Frame._fields))
+        table = table.select(list(Frame._fields)).filter(pc.not_equal(table["status"], "unconfirmed"))
         times = table["timestamp"].cast(pa.int64())
         table = table.set_column(Frame._fields.index("timestamp"), "timestamp", times)
         for frame in map(Frame._make, tuples(table)):

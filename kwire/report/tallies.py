@@ -75,6 +75,9 @@ class Rows:
     Row numbers are arrays.
     """
 
+    unconfirmed: int = 0
+    """Rows of ``frames`` with that status, which are left out: nobody may have sent them."""
+
     def __init__(self, table: pa.Table) -> None:
         self.table = table
         self._masks: dict[Any, Array] = {}
@@ -266,7 +269,7 @@ def rows_of(name: str, batches: Sequence[pa.RecordBatch]) -> Rows:
     """Batches of a table together.
 
     In ``partitions`` a topic whose name is not known has its id; ``connections`` have ``client_id``, the first of
-    theirs.
+    theirs. Those of ``frames`` that are ``unconfirmed`` are counted and left out.
     """
     table = pa.Table.from_batches(batches)
     if len(batches) > 1:
@@ -282,6 +285,12 @@ def rows_of(name: str, batches: Sequence[pa.RecordBatch]) -> Rows:
         first = pc.list_flatten(pc.list_slice(ids.filter(some), 0, 1))
         of = pc.if_else(some, pc.subtract(pc.cumulative_sum(some.cast(pa.int64())), 1), None)
         table = table.append_column("client_id", first.take(of))
+    elif name == "frames":
+        doubted = pc.equal(table["status"], "unconfirmed")
+        if pc.any(doubted).as_py():
+            rows = Rows(table.filter(pc.invert(doubted)))
+            rows.unconfirmed = table.num_rows - rows.table.num_rows
+            return rows
     return Rows(table)
 
 

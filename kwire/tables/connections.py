@@ -337,7 +337,7 @@ class _Maker(Maker):
         is_frame = (status != Status.ENCRYPTED) & (frames["reason"] != Reason.SKIPPED)
         for direction, which in enumerate((is_frame & ~response, is_frame & response)):
             self._frames[direction].count(number[which])
-        known = is_frame & ~response & (api != ABSENT) & (frames["version"] != ABSENT)
+        known = is_frame & ~response & (api != ABSENT) & (frames["version"] != ABSENT) & (status != Status.UNCONFIRMED)
         self._apis.count(
             number[known], (api[known] & 0xFFFF) << 16 | frames["version"][known] & 0xFFFF, frames.numbers[known]
         )

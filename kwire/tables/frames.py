@@ -117,6 +117,8 @@ STATUSES: Final = {
     Status.TOO_LARGE: "in `messages`: the body would become more than the limits `objects` and `text` allow",
     Status.TRAILING: "bytes are left over behind the body, within the frame: `error` says how many. All else is as "
     "with `ok`; in `messages` the body is there",
+    Status.UNCONFIRMED: "packets before this frame, or before its request, are missing, and nothing shows that it "
+    "is no value of a record, within another frame. Its body is not shown",
 }
 """What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""
 

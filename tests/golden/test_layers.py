@@ -256,8 +256,9 @@ def test_no_frame_is_put_together_of_what_several_paths_had() -> None:
     found = messages(path)
     assert len(wanted) // 2 < len(found)
     assert set(found) <= set(wanted)
-    (note,) = notes(path)
+    note, doubted = notes(path)
     assert "other paths of Multipath TCP" in note
+    assert doubted.startswith("unconfirmed frames: ")
     with path.open("rb") as file:
         statuses = [row["status"] for batch in capture.read(file) for row in batch.to_pylist()]
     assert statuses.count("gap") > 10

@@ -163,26 +163,8 @@ def test_values_that_are_frames_are_not_made_into_rows(kind: str, name: str) -> 
                 assert judge(before, impaired, window=window).good, (seed, window)
 
 
-HARD = (
-    "values-same-client",
-    "values-go-on",
-    "values-at-borders",
-    "values-epochs",
-    "values-partial",
-    "values-acknowledged",
-)
-"""Kinds of values of which some become rows that say ``ok``."""
-
-
-@pytest.mark.parametrize(
-    "level",
-    [
-        pytest.param(level, marks=pytest.mark.xfail(strict=True, reason="chains whose ids go on become rows"))
-        if level in HARD
-        else level
-        for level in VALUES
-    ],
-)
+@pytest.mark.wide(keep=3)
+@pytest.mark.parametrize("level", VALUES)
 def test_chains_of_frames_in_values_are_no_rows_that_say_ok(level: str) -> None:
     with using(MACHINE):
         for name in originals():

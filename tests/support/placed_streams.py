@@ -52,7 +52,9 @@ def window(a: Run = (), b: Run = (), *, orders: Sequence[int] = (), now: int = 0
             lost = isinstance(content, int)
             off = -1 if lost else len(data)
             head = 0 if lost or len(content) < 4 else int.from_bytes(content[:4], "big", signed=True)
-            pieces.append((pos, content if lost else len(content), off, order, order, order, AT_THE_END, head))
+            pieces.append(
+                (pos, content if lost else len(content), off, order, order, order, AT_THE_END, order, -1, head)
+            )
             data += b"" if lost else content
         if run:
             active.append((side, first, len(pieces), *[0] * (len(ACTIVE.names) - 3)))

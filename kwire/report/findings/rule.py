@@ -119,7 +119,7 @@ CLIENT: Final = ("client_host", "client_id")
 BROKER: Final = ("broker_host", "broker_port")
 _FRAMES: Final = (
     *FRAME, "timestamp", "direction", *CLIENT, "client_port", *BROKER, "api_name", "api_version", "size", "latency_ms",
-    "errors",
+    "errors", "status",
 )  # fmt: skip
 _PARTITIONS: Final = (
     *FRAME, "frame_timestamp", "direction", *CLIENT, "client_port", *BROKER, "api_name", "correlation_id", "path",

@@ -1,0 +1,406 @@
+"""Frames that may be values of records: what shows that a frame which was searched after a hole is none.
+
+Strategy: what a value cannot choose is how TCP carried the frame around it. So the two directions of a connection are
+held against each other, by the packets that brought their pieces. See docs/design/2026-11-26-proof-by-turns.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kwire.kernels.directions import READ, WAITS, Capture, Scratch, piece_with_end
+from kwire.kernels.engine import inlined, kernel
+from kwire.kernels.judging import FITS, SO_FAR, acks_of, fits_all
+from kwire.kernels.layouts import AT_THE_END
+from kwire.kernels.numbers import i16, i32, int64
+from kwire.kernels.pairing import drop
+from kwire.kernels.roles import (
+    LARGEST_FRAME,
+    NEED_MORE,
+    NEVER,
+    NO,
+    YES,
+    Facts,
+    Window,
+    plausible_request,
+    run_of,
+)
+from kwire.kernels.streams import first_from
+from kwire.schema.keys import ApiKey
+
+__all__ = ["ENOUGH_ANSWERS", "HOLED", "LARGEST_BATCH", "certainty", "confirm", "is_doubted"]
+
+HELD_FOR: Final = 10_000_000_000
+"""Nanoseconds of capture time for which a request in doubt is held, at most,"""
+MOST_HELD: Final = 256 << 10
+"""bytes of a direction that are held with it,"""
+HELD_PIECES: Final = 512
+"""and pieces."""
+LEAST_AROUND: Final = 60
+"""Bytes that a frame has before a value of its first record, at least: its size, header, topic, partition and those of
+the record set."""
+LARGEST_BATCH: Final = 1_048_588
+"""Bytes that frames in doubt follow one another, at most: the default of Kafka's ``max.message.bytes``. A value is not
+larger than the batch that it is in."""
+ENOUGH_ANSWERS: Final = 16
+"""Answers in doubt that follow one another, after which there is none. A client whose response holds records has not
+sent so many requests before it has that."""
+HOLED: Final = 3
+"""``Stream.certain`` after a frame with a hole in it."""
+MOST_ASKED: Final = 64
+"""Requests that wait, of which it is looked whether one asks for records."""
+PERHAPS: Final = 3
+"""Besides YES, NO and NEED_MORE."""
+SHORTEST_REQUEST: Final = 14
+"""Bytes of a request, its size included."""
+
+Array = Any
+
+
+@kernel
+def _asks_for_records(conn: Any, waiting: Array) -> bool:
+    """Whether a request that waits may be answered with records, or so many wait that it is not looked."""
+    row = conn.waiting_head
+    count = int64(0)
+    while row >= 0:
+        api = waiting[row].api
+        if api == ApiKey.FETCH or api == ApiKey.SHARE_FETCH or api == ApiKey.FETCH_SNAPSHOT or count == MOST_ASKED:
+            return True
+        row = waiting[row].next
+        count += 1
+    return conn.given_up > 0
+
+
+@kernel
+def _follows(window: Window, capture: Capture, reader: Any, row: int, end: int) -> int:
+    """Whether a direction goes on at position ``end``, with piece ``row``, or ends there: YES, NO or NEED_MORE."""
+    stream = capture.streams[reader.stream]
+    if row < reader.seen:
+        return int64(YES) if window.pieces[row].pos == end else int64(NO)
+    if stream.end >= 0 and stream.end_order <= reader.now:
+        return int64(YES) if stream.end == end else int64(NO)
+    if reader.over == 0:
+        return int64(NEED_MORE)
+    # Only when all has been captured, what was acknowledged does not depend on windows.
+    return int64(YES) if window.final and reader.now == AT_THE_END and 0 <= stream.acked <= end else int64(NO)
+
+
+@kernel
+def certainty(window: Window, capture: Capture, reader: Any, asked: Any) -> int:
+    """How certain it is that a frame begins at the current position, where one was searched: what ``Stream.certain``
+    becomes; -1 where a response waits for what tells it.
+
+    It may be a value of a record of another frame. It is none where no frame around it has room behind the last one
+    that was certain. No response is one where no request that waits asks for records: the request behind it has to be
+    there, or one that does may be missing.
+    """
+    stream = capture.streams[reader.stream]
+    if 0 < stream.certain < HOLED and stream.skipped < LEAST_AROUND:
+        return int64(2) if reader.response == 0 else stream.certain
+    requests = capture.streams[asked.stream]
+    conn = capture.connections[reader.slot]
+    if (
+        reader.response == 0
+        or stream.certain == 0
+        or requests.certain not in (1, HOLED)
+        or requests.synced != 1
+        or _asks_for_records(conn, capture.waiting)
+    ):
+        return int64(0)
+    piece = window.pieces[reader.piece]
+    if requests.began >= piece.packet:
+        return int64(1)
+    answer = _follows(window, capture, asked, asked.seen, requests.next)
+    if answer == NEED_MORE:
+        reader.wake = first_from(window.clock, window.first_order, piece.clock + HELD_FOR)
+        if reader.wake > reader.now and window.pieces[reader.seen - 1].pos - reader.pos < MOST_HELD:
+            return int64(-1)
+    return int64(1) if answer == YES else int64(0)
+
+
+@inlined
+def is_doubted(stream: Any, other: Any, answers: Any) -> bool:
+    """Whether a request is in doubt, or what answers it, which ``other`` reads, may be."""
+    if stream.certain == 0:
+        return True
+    # Whether the beginning of answers that nobody has seen is known depends on windows.
+    lost = answers.certain == 0 or (answers.synced == 0 and (answers.certain > 0 or other.seen > other.first))
+    doubted: bool = lost and answers.proven < 0
+    return doubted
+
+
+@kernel
+def _turn_end(pieces: Array, first: int, seen: int, until: int) -> tuple[int, int]:
+    """The pieces of one direction that were captured before packet ``until``, from row ``first`` on: the row behind the
+    last of them, and the position behind it; -1 for both where there is a hole."""
+    end = pieces[first].pos
+    row = first
+    while row < seen and pieces[row].packet < until:
+        if pieces[row].off < 0 or pieces[row].pos != end:
+            return int64(-1), int64(-1)
+        end += pieces[row].len
+        row += 1
+    return row, end
+
+
+@kernel
+def _frames_end_at(window: Window, first: int, begin: int, row: int) -> bool:
+    """Whether whole frames of a direction end where piece ``row`` begins: the first of them begins at position
+    ``begin``, in piece ``first``."""
+    pieces = window.pieces
+    end = pieces[row].pos
+    if pieces[first].pos > begin or row - first > HELD_PIECES:
+        return False
+    for p in range(first, row):
+        if pieces[p].off < 0 or pieces[p].pos + pieces[p].len != pieces[p + 1].pos:
+            return False
+    shift = pieces[first].off - pieces[first].pos
+    count = int64(0)
+    while begin + 4 <= end and count < HELD_PIECES:
+        count += 1
+        size = i32(window.data, begin + shift)
+        if size < 0 or size > LARGEST_FRAME:  # a token of SASL may have no bytes
+            return False
+        begin += 4 + size
+    return begin == end
+
+
+@kernel
+def _answer_each(
+    window: Window,
+    facts: Facts,
+    scratch: Scratch,
+    at: int,
+    stop: int,
+    begin: int,
+    end: int,
+) -> int:
+    """Whether ``begin`` to ``end`` are the answers, one behind the other, to the requests in ``at`` to ``stop``, each
+    to its last byte: YES, NO, or PERHAPS for one request that may be the end of a frame which it answers.
+
+    Where records have no more than a key and a value, a value may be the last of a frame, and have its id.
+    """
+    data = window.data
+    answered = int64(0)
+    api = int64(-1)
+    version = int64(-1)
+    while at < stop:
+        size = i32(data, at) if stop - at >= SHORTEST_REQUEST - 2 else int64(0)
+        if size < 8 or size > stop - at - 4:
+            return NO
+        api = int64(i16(data, at + 4))
+        version = int64(i16(data, at + 6))
+        if fits_all(data, at, stop, int64(0), api, version, facts, scratch) != FITS:
+            return NO
+        silent = False
+        if api == ApiKey.PRODUCE:
+            acks, behind = acks_of(data, at + 4, at + 4 + size, version, facts, scratch)
+            silent = behind >= 0 and acks == 0
+        if not silent:
+            length = i32(data, begin) if end - begin >= 8 else int64(0)
+            if length < 4 or length > end - begin - 4 or i32(data, begin + 4) != i32(data, at + 8):
+                return NO
+            if fits_all(data, begin, end, int64(1), api, version, facts, scratch) != FITS:
+                return NO
+            begin += 4 + length
+            answered += 1
+        at += 4 + size
+    if begin != end or answered == 0:
+        return NO
+    old = (api == ApiKey.PRODUCE and version < 3) or (api == ApiKey.FETCH and version < 4)
+    return int64(PERHAPS) if old and answered == 1 else int64(YES)
+
+
+@kernel
+def _exchanged(window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any) -> tuple[int, int]:
+    """Whether the other direction proves that a request begins at the current position: YES, NO, NEED_MORE, or PERHAPS
+    where the next one does; and where the first answer, or the next one, begins.
+
+    It does if both ends took turns: whole requests from here on, with nothing of the other direction between them;
+    then their answers, each to its last byte, and nothing else; then this direction goes on where it stopped. A value
+    cannot do that. While the frame around it is under reader, nothing that comes behind it is answered, and what
+    is left of it comes without an answer. See docs/design/2026-11-26-proof-by-turns.md.
+    """
+    pieces = window.pieces
+    other = scratch.readers[1]
+    answers = capture.streams[other.stream]
+    began = pieces[reader.piece]
+    none = int64(-1)
+    if began.pos != reader.pos:
+        return int64(NO), none
+    q = other.piece if other.reading == 1 else other.first
+    while q < other.seen and pieces[q].pos + pieces[q].len <= answers.next:
+        q += 1
+    first = q
+    while q < other.seen and pieces[q].packet <= began.packet:
+        q += 1
+    if q >= other.seen:
+        ended = answers.end >= 0 and answers.end_order <= reader.now
+        return int64(NO) if reader.over == 1 or ended else int64(NEED_MORE), none
+    if answers.synced == 1 and not _frames_end_at(window, first, answers.next, q):
+        return int64(NO), none
+    n, asked_end = _turn_end(pieces, reader.piece, reader.seen, pieces[q].packet)
+    if n < 0:
+        return int64(NO), none
+    until = pieces[n].packet if n < reader.seen else int64(NEVER)
+    m, answered_end = _turn_end(pieces, q, other.seen, until)
+    if m < 0:
+        return int64(NO), none
+    begin = pieces[q].pos
+    follows = _follows(window, capture, reader, n, asked_end)
+    if follows == YES and answers.certain != 1:
+        follows = _follows(window, capture, other, m, answered_end)
+    if follows != YES:
+        return follows, none
+    shift = pieces[q].off - begin
+    answer = _answer_each(
+        window,
+        facts,
+        scratch,
+        reader.pos + reader.shift,
+        asked_end + reader.shift,
+        begin + shift,
+        answered_end + shift,
+    )
+    if answer == PERHAPS and asked_end != reader.pos + 4 + i32(window.data, reader.pos + reader.shift):
+        return int64(NO), none
+    if answer == PERHAPS:
+        # What follows them is certain all the same.
+        return answer, answered_end
+    return answer, begin
+
+
+@kernel
+def _acknowledged(window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, size: int) -> int:
+    """Whether the packet with the answer to the request at the current position shows that this is one: YES, NO,
+    NEED_MORE, or PERHAPS where the next one is.
+
+    It does if it acknowledges whole requests from here on, and no more, and none of the others has this id. The answer
+    to one that follows the frame around this one acknowledges that frame to its end, which is no border of a value.
+    """
+    data, pieces = window.data, window.pieces
+    other = scratch.readers[1]
+    answers = capture.streams[other.stream]
+    at = reader.pos + reader.shift
+    wanted = i32(data, at + 8)
+    end = reader.pos + 4 + size
+    last = pieces[piece_with_end(window, reader, end)].packet
+    more = int64(NO) if reader.over == 1 else int64(NEED_MORE)
+    q = other.piece if other.reading == 1 else other.first
+    while q < other.seen and pieces[q].pos + pieces[q].len <= answers.next:
+        q += 1
+    if answers.synced != 1:
+        while q < other.seen and pieces[q].packet <= last:
+            q += 1
+    if q >= other.seen:
+        return more
+    pos = answers.next if answers.synced == 1 else pieces[q].pos
+    count = int64(0)
+    begin, there, length = int64(0), int64(0), int64(0)
+    while True:
+        if pieces[q].pos > pos or pieces[q].off < 0:
+            return NO
+        begin = pieces[q].off + pos - pieces[q].pos
+        there, _ = run_of(pieces, q, other.seen, begin + 8)
+        if there - begin < 8:
+            return more
+        length = i32(data, begin)
+        if length < 0 or length > LARGEST_FRAME:
+            return NO
+        if length >= 4 and i32(data, begin + 4) == wanted and pieces[q].packet > last:
+            break
+        if count == HELD_PIECES:
+            return NO
+        pos += 4 + length
+        count += 1
+        while q < other.seen and pieces[q].pos + pieces[q].len <= pos:
+            q += 1
+        if q >= other.seen:
+            return more
+    known = pieces[q].ack
+    if known < end:
+        return NO
+    stop = reader.run_end + reader.shift
+    following = end + reader.shift
+    while following - reader.shift < known:
+        if plausible_request(data, following, stop, facts.apis) != YES or i32(data, following + 8) == wanted:
+            return NO
+        following += 4 + i32(data, following)
+    if following - reader.shift != known:
+        return NO
+    api, version = int64(i16(data, at + 4)), int64(i16(data, at + 6))
+    if fits_all(data, at, stop, int64(0), api, version, facts, scratch) != FITS:
+        return NO
+    there, _ = run_of(pieces, q, other.seen, begin + 4 + length)
+    body = fits_all(data, begin, there, int64(1), api, version, facts, scratch)
+    if body == SO_FAR and answers.synced != 1:
+        return more
+    if body not in (FITS, SO_FAR):
+        return NO
+    if api == ApiKey.PRODUCE and version < 3:
+        # It may be the end of a frame that it answers.
+        return int64(PERHAPS) if known == end else int64(NO)
+    return int64(YES)
+
+
+@kernel
+def _forget_doubted(capture: Capture, conn: Any, number: int) -> None:
+    """Forgets the requests in doubt that have an id as large as ``number``, or larger: they would take the answers to
+    what follows."""
+    row = int64(conn.waiting_tail)
+    while row >= 0:
+        before = int64(capture.waiting[row].prev)
+        if capture.waiting[row].doubted == 1 and capture.waiting[row].id >= number:
+            drop(conn, capture.waiting, capture.ids, capture.room[0], row)
+        row = before
+
+
+@kernel
+def confirm(window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, size: int) -> int:
+    """Looks for what confirms the request at the current position, which is in doubt, or its answer: READ when that is
+    found or given up, WAITS as long as it may come."""
+    pieces = window.pieces
+    stream = capture.streams[reader.stream]
+    other = scratch.readers[1]
+    answers = capture.streams[other.stream]
+    conn = capture.connections[reader.slot]
+    number = i32(window.data, reader.pos + reader.shift + 8)
+    end = reader.pos + 4 + size
+    known = int64(NO)
+    if stream.certain == 0:
+        known = _acknowledged(window, capture, facts, scratch, reader, size)
+        if known == YES:
+            # What was asked before it has been answered, with what is certain to be answers.
+            stream.certain = 1 if answers.certain != 0 and answers.synced == 1 else 2
+            _forget_doubted(capture, conn, number)
+        elif known == PERHAPS:
+            stream.proven = end
+    said, begin = _exchanged(window, capture, facts, scratch, reader)
+    if said == YES:
+        if stream.certain == 0:
+            _forget_doubted(capture, conn, number)
+        stream.certain = 1
+    elif said == PERHAPS and stream.certain == 0:
+        stream.proven = end
+    if said in (YES, PERHAPS):
+        answers.proven = begin
+        return READ
+    if known != NEED_MORE and (said == NO or not is_doubted(stream, other, answers)):
+        return READ
+    last = pieces[reader.seen - 1]
+    held = last.pos + last.len - reader.pos
+    count = reader.seen - reader.piece
+    first = other.piece if other.reading == 1 else other.first
+    while first < other.seen and pieces[first].pos + pieces[first].len <= answers.next:
+        first += 1
+    if first < other.seen:
+        count += other.seen - first
+        last = pieces[other.seen - 1]
+        held = max(held, last.pos + last.len - max(answers.next, pieces[first].pos))
+    reader.wake = first_from(
+        window.clock, window.first_order, pieces[piece_with_end(window, reader, end)].clock + HELD_FOR
+    )
+    if reader.wake <= reader.now or held > MOST_HELD or count > HELD_PIECES:
+        return READ
+    reader.unsure = 1
+    return WAITS

@@ -1,0 +1,204 @@
+"""What is found behind a loss says ``unconfirmed`` until the connection shows that it was sent."""
+
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+import pytest
+from made_captures import Row, exchange, read
+from packets import Connection, metadata, metadata_answer, pcap, request, sized
+
+from kwire import records
+from kwire.capture.tracker import Tracker
+from kwire.kernels.doubting import ENOUGH_ANSWERS, LARGEST_BATCH
+from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
+from kwire.report.tallies import rows_of
+
+engines = pytest.mark.parametrize("engine", [PYTHON, MACHINE])
+LARGE = "t" * 200
+"""A client_id: a request with it has more bytes than stand in front of a value."""
+
+
+def produce(number: int, value: bytes) -> bytes:
+    """A Produce request v3 with acks=1 and one record."""
+    batch = records.encode([records.Record(None, value)])
+    head = b"\xff\xff\0\1" + struct.pack(">ii", 1000, 1) + b"\0\1t" + struct.pack(">iii", 1, 0, len(batch))
+    return request(0, 3, number, head + batch, LARGE)
+
+
+def produce_answer(number: int) -> bytes:
+    return struct.pack(">ii3siihqqi", number, 1, b"\0\1t", 1, 0, 0, 0, -1, 0)
+
+
+def statuses(data: bytes) -> list[tuple[str, str | None, int | None, str]]:
+    return [(row["direction"], row["api_name"], row["correlation_id"], row["status"]) for row in read(data)]
+
+
+def by_number(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: int(row["frame"]))
+
+
+def without(talk: Connection, *which: int) -> bytes:
+    """The capture of a connection without some of its packets, by index."""
+    gone = {index % len(talk.packets) for index in which}
+    return pcap([packet for index, packet in enumerate(talk.packets) if index not in gone])
+
+
+def in_turn(count: int) -> Connection:
+    """Exchanges of requests with more bytes than stand in front of a value, each acknowledged by the next one."""
+    talk = Connection().open()
+    for number in range(1, count + 1):
+        talk.send(metadata(number, LARGE)).answer(metadata_answer(number))
+    return talk
+
+
+@engines
+def test_an_exchange_confirms_a_request_and_its_answer(engine: Engine) -> None:
+    talk = in_turn(5)
+    with using(engine):
+        # The third request is missing: its answer has none, all others are certain.
+        found = statuses(without(talk, 7))
+    assert [row for row in found if row[3] == "ok"] == [
+        (way, "Metadata", number, "ok") for number in (1, 2, 4, 5) for way in ("request", "response")
+    ]
+    assert "unconfirmed" not in {row[3] for row in found}
+
+
+@engines
+def test_a_request_behind_a_loss_without_an_answer_is_unconfirmed(engine: Engine) -> None:
+    talk = in_turn(4)
+    with using(engine):
+        found = read(without(talk, 7, 10))
+    of = {(row["direction"], row["correlation_id"]): row for row in found}
+    assert of["request", 2]["status"] == "ok"
+    (alone,) = (row for row in found if row["status"] == "unconfirmed")
+    assert (alone["direction"], alone["api_name"], alone["correlation_id"]) == ("request", "Metadata", 4)
+    assert "packets before it are missing" in alone["error"]
+
+
+@engines
+def test_a_chain_in_a_value_is_never_ok(engine: Engine) -> None:
+    """Requests of the same client whose ids go on stand in a value, in segments that begin with them; the one that
+    begins the frame around them is missing."""
+    for cut in (0, 3, 5):
+        chain = [sized(metadata(number, LARGE)) for number in range(5, 13)]
+        talk = in_turn(3)
+        frame = sized(produce(4, b"".join(chain)))
+        at = frame.index(chain[0])
+        begin = len(talk.packets)
+        talk.send_raw(frame[:at])
+        for one in chain:
+            talk.send_raw(one)
+        talk.send_raw(frame[at + sum(map(len, chain)) :])
+        talk.answer(produce_answer(4))
+        for number in range(5, 9):
+            talk.send(metadata(number, LARGE)).answer(metadata_answer(number))
+        gone = [begin, *range(begin + 1 + 8 - cut, begin + 10)]
+        with using(engine):
+            found = statuses(without(talk, *gone))
+        sent = [row for row in found if row[0] == "request" and row[3] == "ok"]
+        assert len(sent) == len(set(sent)) <= 3 + 4, cut
+        # Those behind the chain are certain again.
+        assert ("request", "Metadata", 8, "ok") in found
+        assert ("response", "Metadata", 8, "ok") in found
+
+
+@engines
+def test_a_hole_with_no_room_for_a_frame_around_leaves_no_doubt(engine: Engine) -> None:
+    talk = exchange(count=6)
+    assert len(sized(metadata(3))) < 60
+    with using(engine):
+        found = statuses(without(talk, 7))
+    assert {row[3] for row in found} <= {"ok", "gap", "unpaired"}
+    assert ("request", "Metadata", 4, "ok") in found
+
+
+@engines
+def test_where_nothing_asks_for_records_a_response_is_certain(engine: Engine) -> None:
+    talk = in_turn(5)
+    with using(engine):
+        found = statuses(without(talk, 8))
+    assert [row for row in found if row[0] == "response" and row[3] == "ok"] == [
+        ("response", "Metadata", number, "ok") for number in (1, 2, 4, 5)
+    ]
+
+
+@engines
+@pytest.mark.parametrize("gone", [(7,), (8,), (7, 8), (7, 9, 10), (9, 10, 12)])
+def test_windows_and_saved_states_do_not_matter(engine: Engine, gone: tuple[int, ...]) -> None:
+    data = without(in_turn(8), *gone)
+    with using(engine):
+        whole = by_number(read(data))
+        for window in (100, 300, 1000):
+            assert by_number(read(data, window=window)) == whole
+        tracker, found = Tracker(), []
+        for at in range(0, len(data), 97):
+            found += list(tracker.feed(data[at : at + 97], final=at + 97 >= len(data)))
+            if at + 97 < len(data):
+                saved = tracker.save()
+                tracker = Tracker()
+                tracker.restore(saved)
+        found += list(tracker.finish())
+    assert [(one.number, one.status.name.lower()) for one in sorted(found, key=lambda one: one.number)] == [
+        (row["frame"], row["status"]) for row in whole
+    ]
+
+
+def test_what_is_unconfirmed_has_a_row_in_messages_without_a_body() -> None:
+    data = without(in_turn(4), 7, 10)
+    rows = [row for row in read(data, "messages") if row["status"] == "unconfirmed"]
+    assert rows
+    assert all(row["body"] is None and row["error"] for row in rows)
+
+
+def pipelined(count: int, size: int, flight: int = 5) -> Connection:
+    """A producer that has five requests under way, whose connection was there before: it never waits."""
+    talk = Connection()
+    sent = 0
+    for answered in range(1, count + 1):
+        while sent < min(count, answered + flight - 1):
+            sent += 1
+            talk.send(produce(sent, bytes(size)))
+        talk.answer(produce_answer(answered))
+    return talk
+
+
+@engines
+@pytest.mark.parametrize("size", [100, 3000])
+@pytest.mark.parametrize("first", [0, 8, 21])
+def test_a_producer_that_never_waits_is_confirmed_by_acknowledgements(engine: Engine, size: int, first: int) -> None:
+    """Its responses are certain once so many have followed one another that none is a value of a record."""
+    with using(engine):
+        found = statuses(pcap(pipelined(40, size).packets[first:]))
+    asked = [row[3] for row in found if row[0] == "request" and row[3] != "gap"]
+    answers = [row[3] for row in found if row[0] == "response" and row[3] != "unpaired"]
+    assert set(asked) == {"ok"}
+    assert answers == ["unconfirmed"] * (ENOUGH_ANSWERS - 1) + ["ok"] * (len(answers) - ENOUGH_ANSWERS + 1)
+
+
+@engines
+def test_requests_alone_are_certain_after_more_bytes_than_a_value_has(engine: Engine) -> None:
+    size = 64 << 10
+    requests = [one for one in pipelined(24, size).packets if one.dst[1] == 9092]
+    with using(engine):
+        found = [row[3] for row in statuses(pcap(requests))]
+    doubted = LARGEST_BATCH // len(sized(produce(1, bytes(size)))) + 1
+    assert found == ["unconfirmed"] * doubted + ["ok"] * (24 - doubted)
+    opened = Connection().open()
+    for number in range(1, 4):
+        opened.send(produce(number, b"v"))
+    with using(engine):
+        assert {row[3] for row in statuses(pcap([one for one in opened.packets if one.dst[1] == 9092]))} == {"ok"}
+
+
+def test_what_is_unconfirmed_is_counted_and_in_no_answer() -> None:
+    data = without(in_turn(4), 7, 10)
+    notes: list[str] = []
+    frames = pa.Table.from_pylist(read(data, on_note=notes.append))
+    assert any(note.startswith("unconfirmed frames: 1 ") for note in notes)
+    rows = rows_of("frames", frames.to_batches())
+    assert (rows.unconfirmed, rows.table.num_rows) == (1, frames.num_rows - 1)
+    assert [row for row in read(data, "calls") if row["correlation_id"] == 4] == []
+    (connection,) = read(data, "connections")
+    assert sum(one["requests"] for one in connection["apis"]) == 2
