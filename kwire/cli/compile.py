@@ -131,6 +131,14 @@ def _bodies() -> None:
     write(nothing, np.zeros(0, TEXT_JOB), 0, np.zeros(1, CODE), 0, pool.data, names, Scratch(), 0, 0, MACHINE)
 
 
+def _payloads() -> None:
+    import pyarrow as pa
+
+    from kwire.payloads import decode_requests
+
+    decode_requests(pa.array([b""]), body=False)
+
+
 def _lines() -> None:
     import pyarrow as pa
 
@@ -145,6 +153,7 @@ PARTS: Final[dict[str, Callable[[], None]]] = {
     "records": _records,
     "bodies": _bodies,
     "lines": _lines,
+    "payloads": _payloads,
 }
 """By what they read. Each takes a processor for some ten seconds."""
 
