@@ -22,7 +22,7 @@ from typing import Any, Final, overload
 import numpy as np
 
 from kwire.errors import DecodeError, LimitError, UnsupportedVersionError
-from kwire.kernels.columns import Columns, Met, columns_of, frame_columns
+from kwire.kernels.columns import Columns, Seen, columns_of, frame_columns
 from kwire.kernels.engine import MACHINE, Engine, choose
 from kwire.kernels.judging import NOT_SUPPORTED, UNREADABLE, is_too_new, left_over
 from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Status, taken
@@ -241,16 +241,16 @@ class Frames:
             return np.zeros(0, np.int64)
         return np.flatnonzero(self.left_over)
 
-    def columns(self, first: int, which: Array, count: int, has_name: Array, met: Met) -> tuple[Columns, Met]:
+    def columns(self, first: int, which: Array, count: int, has_name: Array, seen: Seen) -> tuple[Columns, Seen]:
         """The columns of ``count`` frames from ``first`` on, or of those with the numbers ``which``, if there are any.
 
-        ``has_name``: whether an API has a name, by its key. ``met`` is what the call before gave.
+        ``has_name``: whether an API has a name, by its key. ``seen`` is what the call before gave.
         """
-        if len(met.ends) < 2 * len(self._connections) or len(met.clients) <= len(self._names):
-            met = Met(np.full(2 * len(self._connections), -1, np.int32), np.full(len(self._names) + 1, -1, np.int32))
+        if len(seen.ends) < 2 * len(self._connections) or len(seen.clients) <= len(self._names):
+            seen = Seen(np.full(2 * len(self._connections), -1, np.int32), np.full(len(self._names) + 1, -1, np.int32))
         made = columns_of(count)
-        self._engine(frame_columns)(self.table, first, which, self._connections, has_name, met, made)
-        return made, met
+        self._engine(frame_columns)(self.table, first, which, self._connections, has_name, seen, made)
+        return made, seen
 
     def with_body(self, kinds: Array) -> Array:
         """Which have their body, or a part of it, and are of a kind that ``kinds`` wants (see ``with_body_of``)."""

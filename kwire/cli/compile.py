@@ -40,7 +40,7 @@ def _captures() -> None:
     import numpy as np
 
     from kwire.capture.tracker import Tracker
-    from kwire.kernels.columns import Met
+    from kwire.kernels.columns import Seen
     from kwire.kernels.engine import MACHINE
     from kwire.kernels.judging import left_over
     from kwire.kernels.layouts import CONNECTION, FRAME, ROOM, WAITING
@@ -62,7 +62,7 @@ def _captures() -> None:
     frames = tracker.feed(bytes.fromhex("00000000 00000000 29000000 29000000") + packet, final=True)
     # What makes columns of them.
     none = np.zeros(0, np.int64)
-    frames.columns(0, none, 0, np.zeros(1, np.uint8), Met(np.zeros(0, np.int32), np.zeros(0, np.int32)))
+    frames.columns(0, none, 0, np.zeros(1, np.uint8), Seen(np.zeros(0, np.int32), np.zeros(0, np.int32)))
     picked(Words(["", "a"]), np.zeros(1, np.int32)).plain()
     Tracker().restore(tracker.save())
     # What happens where many requests wait.

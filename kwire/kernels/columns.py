@@ -23,7 +23,7 @@ from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Status
 from kwire.kernels.numbers import SLACK, copy_wide, int64
 from kwire.schema.keys import ApiKey
 
-__all__ = ["Columns", "Met", "Told", "columns_of", "frame_columns", "spread_texts"]
+__all__ = ["Columns", "Seen", "Stat", "columns_of", "frame_columns", "spread_texts"]
 
 Array = Any
 
@@ -31,8 +31,8 @@ _MICROSECOND: Final = 1000
 _MILLISECOND: Final = 1e6
 
 
-class Told(IntEnum):
-    """Places of what ``frame_columns`` returns in ``Columns.told``."""
+class Stat(IntEnum):
+    """Places of what ``frame_columns`` returns in ``Columns.stats``."""
 
     ENDS = 0
     """How many clients there are."""
@@ -59,7 +59,7 @@ class Told(IntEnum):
     COUNT = 13
 
 
-class Met(NamedTuple):
+class Seen(NamedTuple):
     """What makes lists of what occurs: a place for everything that may, all -1."""
 
     ends: Array
@@ -94,10 +94,10 @@ class Columns(NamedTuple):
     timed: Array
     """A bit for each frame, the lowest first: whether it has one."""
     ends: Array
-    """Those that are clients, as ``Met`` counts them."""
+    """Those that are clients, as ``Seen`` counts them."""
     clients: Array
     """The numbers of client_ids, -1 for none."""
-    told: Array
+    stats: Array
 
 
 def columns_of(count: int) -> Columns:
@@ -123,13 +123,13 @@ def columns_of(count: int) -> Columns:
         timed=timed,
         ends=wide[4],
         clients=wide[5],
-        told=np.empty(Told.COUNT, np.int64),
+        stats=np.empty(Stat.COUNT, np.int64),
     )
 
 
 @kernel
 def frame_columns(
-    rows: Array, first: int, which: Array, connections: Array, has_name: Array, met: Any, made: Any
+    rows: Array, first: int, which: Array, connections: Array, has_name: Array, seen: Any, made: Any
 ) -> None:
     """Fills ``made`` with the columns of the frames from ``first`` on. If ``which`` has any numbers, it takes those
     frames. It fills as many as there is room for. ``has_name`` says by its key whether an API has a name."""
@@ -158,18 +158,18 @@ def frame_columns(
         made.connection[k] = conn.number
         made.client_port[k] = conn.b_port if side == 1 else conn.a_port
         made.broker_port[k] = conn.a_port if side == 1 else conn.b_port
-        place = int64(met.ends[end])
+        place = int64(seen.ends[end])
         if place < 0:
             place = n_ends
-            met.ends[end] = place
+            seen.ends[end] = place
             made.ends[place] = end
             n_ends += 1
         made.end[k] = place
         client = row.client
-        place = int64(met.clients[client + 1])
+        place = int64(seen.clients[client + 1])
         if place < 0:
             place = n_clients
-            met.clients[client + 1] = place
+            seen.clients[client + 1] = place
             made.clients[place] = client
             n_clients += 1
         made.client[k] = place
@@ -216,23 +216,23 @@ def frame_columns(
             made.timed[k >> 3] = bits
             bits = int64(0)
     for k in range(n_ends):
-        met.ends[made.ends[k]] = -1
+        seen.ends[made.ends[k]] = -1
     for k in range(n_clients):
-        met.clients[made.clients[k] + 1] = -1
-    told = made.told
-    told[int64(Told.ENDS)] = n_ends
-    told[int64(Told.CLIENTS)] = n_clients
-    told[int64(Told.RESPONSES)] = responses
-    told[int64(Told.NO_API)] = no_api
-    told[int64(Told.NO_VERSION)] = no_version
-    told[int64(Told.NO_ID)] = no_id
-    told[int64(Told.NO_LATENCY)] = no_latency
-    told[int64(Told.NO_NAME)] = no_name
-    told[int64(Told.MIXED)] = mixed
-    told[int64(Told.WRONG)] = wrong
-    told[int64(Told.ASKING)] = asking
-    told[int64(Told.NOT_OK)] = not_ok
-    told[int64(Told.NO_TIME)] = no_time
+        seen.clients[made.clients[k] + 1] = -1
+    stats = made.stats
+    stats[int64(Stat.ENDS)] = n_ends
+    stats[int64(Stat.CLIENTS)] = n_clients
+    stats[int64(Stat.RESPONSES)] = responses
+    stats[int64(Stat.NO_API)] = no_api
+    stats[int64(Stat.NO_VERSION)] = no_version
+    stats[int64(Stat.NO_ID)] = no_id
+    stats[int64(Stat.NO_LATENCY)] = no_latency
+    stats[int64(Stat.NO_NAME)] = no_name
+    stats[int64(Stat.MIXED)] = mixed
+    stats[int64(Stat.WRONG)] = wrong
+    stats[int64(Stat.ASKING)] = asking
+    stats[int64(Stat.NOT_OK)] = not_ok
+    stats[int64(Stat.NO_TIME)] = no_time
 
 
 @kernel

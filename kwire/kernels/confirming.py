@@ -40,7 +40,7 @@ from kwire.kernels.roles import (
     OFTEN,
     UNDECIDED,
     YES,
-    Facts,
+    Apis,
     Window,
     has_client_id,
     plausible_request,
@@ -87,7 +87,7 @@ frame's beginning has doubled, since all of it is judged each time."""
 
 @kernel
 def body_there(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, at: int, stop: int, now: int
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, at: int, stop: int, now: int
 ) -> int:
     """What ``fits_all`` says of the frame at ``at``, of what stands before ``stop``, by what was known with packet
     ``now``. NOT_KNOWN of the answer to a request that was not known."""
@@ -95,12 +95,12 @@ def body_there(
     if reader.response == 0:
         if stop - at < 8:
             return int64(NOT_KNOWN)
-        return fits_all(data, at, stop, int64(0), i16(data, at + 4), i16(data, at + 6), facts, scratch)
+        return fits_all(data, at, stop, int64(0), i16(data, at + 4), i16(data, at + 6), table, scratch)
     row = asked_before(window, capture, reader, at, now)
     if row < 0:
         return int64(NOT_KNOWN)
     entry = capture.waiting[row]
-    return fits_all(data, at, stop, int64(1), int64(entry.api), int64(entry.version), facts, scratch)
+    return fits_all(data, at, stop, int64(1), int64(entry.api), int64(entry.version), table, scratch)
 
 
 @kernel
@@ -143,12 +143,12 @@ def _is_of_client(window: Window, capture: Capture, reader: Any, at: int, stop: 
 
 
 @kernel
-def _begins_frame(window: Window, capture: Capture, facts: Facts, reader: Any, before: int, at: int, stop: int) -> int:
+def _begins_frame(window: Window, capture: Capture, table: Apis, reader: Any, before: int, at: int, stop: int) -> int:
     """Whether what stands at ``at`` can be the frame that follows the one at ``before``, by its header. Returns YES,
     NO, NEED_MORE, or PERHAPS for a response to a request that is not known."""
     data = window.data
     if reader.response == 0:
-        answer = plausible_request(data, at, stop, facts.apis)
+        answer = plausible_request(data, at, stop, table.apis)
         if answer == NO and stop - at >= 4 and 8 <= i32(data, at) <= LARGEST_FRAME:
             # An API or a version that is not known.
             return YES if _is_of_client(window, capture, reader, at, stop) else NO
@@ -171,7 +171,7 @@ def _begins_frame(window: Window, capture: Capture, facts: Facts, reader: Any, b
 
 @kernel
 def _has_another(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, at: int, end: int
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, at: int, end: int
 ) -> bool:
     """Whether the size of the frame at ``at`` is wrong. It says that it ends at position ``end``. It is wrong if a
     segment inside of it begins with another frame, and this one is not what its layout says. It is wrong too if
@@ -204,14 +204,14 @@ def _has_another(
                 head = pieces[p].head if pieces[p].len >= 4 else i32(data, inner)
                 looks = 4 <= head <= LARGEST_FRAME
             if looks and reader.response == 0:
-                looks = plausible_request(data, inner, stop, facts.apis) == YES and (
+                looks = plausible_request(data, inner, stop, table.apis) == YES and (
                     client < 0 or _is_of_client(window, capture, reader, inner, stop)
                 )
             body = int64(UNFIT)
             if looks:
-                body = body_there(window, capture, facts, scratch, reader, inner, stop, now)
+                body = body_there(window, capture, table, scratch, reader, inner, stop, now)
             if _may_be_whole(body):
-                found = not _may_be_whole(body_there(window, capture, facts, scratch, reader, at, stop, now))
+                found = not _may_be_whole(body_there(window, capture, table, scratch, reader, at, stop, now))
             if not found and body == FITS and reader.response == 1:
                 asked = capture.waiting[asked_before(window, capture, reader, inner, now)].order
                 if asked > reader.answered_order:
@@ -234,19 +234,19 @@ def _may_be_whole(said: int) -> bool:
 
 
 @kernel
-def _tells(window: Window, facts: Facts, scratch: Scratch, reader: Any, at: int, stop: int) -> int:
+def _tells(window: Window, table: Apis, scratch: Scratch, reader: Any, at: int, stop: int) -> int:
     """Whether what stands at ``at`` shows that its connection is Kafka, which nothing else that it sent has shown.
     Returns YES, NO or NEED_MORE."""
     data = window.data
     if reader.ends_here == 0 and stop - at < min(ENOUGH, 4 + max(int64(0), i32(data, at))):
         return NEED_MORE
-    answer = plausible_request(data, at, stop, facts.apis)
+    answer = plausible_request(data, at, stop, table.apis)
     if answer == YES:
         api, version = i16(data, at + 4), i16(data, at + 6)
-        said, looked = fits(data, at, stop, int64(0), api, version, facts, scratch)
+        said, looked = fits(data, at, stop, int64(0), api, version, table, scratch)
         if said == SO_FAR:
             answer = int64(NEED_MORE)
-        elif said in (UNFIT, TRAILS) or not is_telling(data, at, stop, api, version, looked, facts, scratch):
+        elif said in (UNFIT, TRAILS) or not is_telling(data, at, stop, api, version, looked, table, scratch):
             answer = int64(NO)
     # Of what is cut off, the header has to do.
     return int64(YES) if answer == NEED_MORE and reader.ends_here == 1 else answer
@@ -254,7 +254,7 @@ def _tells(window: Window, facts: Facts, scratch: Scratch, reader: Any, at: int,
 
 @kernel
 def _has_answer(
-    window: Window, facts: Facts, scratch: Scratch, first: int, seen: int, at: int, stop: int, late: bool, most: int
+    window: Window, table: Apis, scratch: Scratch, first: int, seen: int, at: int, stop: int, late: bool, most: int
 ) -> tuple[bool, int]:
     """Whether the request at ``at`` is answered. Also how many of ``most`` bytes may still be looked at. It is if one
     of the frames with which pieces of the other direction begin is its answer. The pieces are the rows from ``first``
@@ -266,14 +266,14 @@ def _has_answer(
         begin = pieces[p].off
         count = int64(0)
         while begin >= 0 and count < MOST_FOLLOWED and most > 0:
-            there, behind = run_of(pieces, p, seen, begin + 4 + MOST_JUDGED)
+            there, after = run_of(pieces, p, seen, begin + 4 + MOST_JUDGED)
             size = i32(data, begin) if there - begin >= 8 else int64(0)
             if size < 4 or size > LARGEST_FRAME:
                 break
             # Of what is cut off, nothing more will come.
-            enough = late or behind < seen or there - begin >= 4 + min(size, int64(MOST_JUDGED))
+            enough = late or after < seen or there - begin >= 4 + min(size, int64(MOST_JUDGED))
             if enough and i32(data, begin + 4) == i32(data, at + 8):
-                said, looked = fits(data, begin, there, int64(1), i16(data, at + 4), i16(data, at + 6), facts, scratch)
+                said, looked = fits(data, begin, there, int64(1), i16(data, at + 4), i16(data, at + 6), table, scratch)
                 if said not in (UNFIT, TRAILS):
                     return True, most
                 most -= looked
@@ -305,7 +305,7 @@ def _is_no_answer(window: Window, first: int, seen: int, begin: int) -> bool:
 
 @kernel
 def _is_confirmed(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, at: int, stop: int
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, at: int, stop: int
 ) -> int:
     """Whether the other direction agrees that the request at ``at``, without a client_id, is one. Returns YES, NO or
     NEED_MORE.
@@ -339,11 +339,11 @@ def _is_confirmed(
     seen = min(other.seen, first + MOST_PIECES)
     most = int64(MOST_LOOKED)
     for _ in range(MOST_FOLLOWED):
-        found, most = _has_answer(window, facts, scratch, first, seen, at, stop, late, most)
+        found, most = _has_answer(window, table, scratch, first, seen, at, stop, late, most)
         if found:
             return int64(YES)
         at += 4 + i32(data, at)
-        if stop - at < 4 or plausible_request(data, at, stop, facts.apis) != YES:
+        if stop - at < 4 or plausible_request(data, at, stop, table.apis) != YES:
             break
     if not late:
         return int64(NEED_MORE)
@@ -355,7 +355,7 @@ def _is_confirmed(
 
 @inlined
 def is_no_frame(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, at: int, available: int, size: int
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, at: int, available: int, size: int
 ) -> int:
     """Whether there is no frame of this size at the current position, where one should begin. Returns YES, NO, or
     NEED_MORE where that cannot be known yet.
@@ -370,27 +370,27 @@ def is_no_frame(
     following = at + 4 + size
     conn = capture.connections[reader.slot]
     if reader.response == 0 and conn.first_id < 0 and conn.by_broker == 1:
-        answer = _tells(window, facts, scratch, reader, at, stop)
+        answer = _tells(window, table, scratch, reader, at, stop)
         # Other protocols may spell as much by chance. What is not there to its end has no answer yet.
         unnamed = not has_client_id(window.data, at, stop)
         if answer == YES and unnamed and (following <= stop or reader.ends_here == 1):
-            answer = _is_confirmed(window, capture, facts, scratch, reader, at, stop)
+            answer = _is_confirmed(window, capture, table, scratch, reader, at, stop)
             reader.unsure = 1 if answer == NEED_MORE else 0
         if answer != YES:
             return YES if answer == NO else NEED_MORE
     if _begins_tokens(window, capture, reader, at):
         if following >= stop:
             return NO
-        body = body_there(window, capture, facts, scratch, reader, at, stop, reader.now)
+        body = body_there(window, capture, table, scratch, reader, at, stop, reader.now)
         return YES if body in (UNFIT, TRAILS) else NO
-    if reader.after > reader.piece + 1 and _has_another(window, capture, facts, scratch, reader, at, end):
+    if reader.after > reader.piece + 1 and _has_another(window, capture, table, scratch, reader, at, end):
         return YES
     if following >= stop:
         return NO
-    answer = _begins_frame(window, capture, facts, reader, at, following, stop)
+    answer = _begins_frame(window, capture, table, reader, at, following, stop)
     if answer == YES:
         return NO
-    body = body_there(window, capture, facts, scratch, reader, at, stop, reader.now)
+    body = body_there(window, capture, table, scratch, reader, at, stop, reader.now)
     if body == FITS:
         return NO
     if answer == NEED_MORE and reader.ends_here == 0:

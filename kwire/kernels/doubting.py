@@ -20,7 +20,7 @@ from kwire.kernels.roles import (
     NEVER,
     NO,
     YES,
-    Facts,
+    Apis,
     Window,
     plausible_request,
     run_of,
@@ -168,7 +168,7 @@ def _frames_end_at(window: Window, first: int, begin: int, row: int) -> bool:
 @kernel
 def _answer_each(
     window: Window,
-    facts: Facts,
+    table: Apis,
     scratch: Scratch,
     at: int,
     stop: int,
@@ -190,17 +190,17 @@ def _answer_each(
             return NO
         api = int64(i16(data, at + 4))
         version = int64(i16(data, at + 6))
-        if fits_all(data, at, stop, int64(0), api, version, facts, scratch) != FITS:
+        if fits_all(data, at, stop, int64(0), api, version, table, scratch) != FITS:
             return NO
         silent = False
         if api == ApiKey.PRODUCE:
-            acks, behind = acks_of(data, at + 4, at + 4 + size, version, facts, scratch)
+            acks, behind = acks_of(data, at + 4, at + 4 + size, version, table, scratch)
             silent = behind >= 0 and acks == 0
         if not silent:
             length = i32(data, begin) if end - begin >= 8 else int64(0)
             if length < 4 or length > end - begin - 4 or i32(data, begin + 4) != i32(data, at + 8):
                 return NO
-            if fits_all(data, begin, end, int64(1), api, version, facts, scratch) != FITS:
+            if fits_all(data, begin, end, int64(1), api, version, table, scratch) != FITS:
                 return NO
             begin += 4 + length
             answered += 1
@@ -212,7 +212,7 @@ def _answer_each(
 
 
 @kernel
-def _exchanged(window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any) -> tuple[int, int]:
+def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any) -> tuple[int, int]:
     """Whether the other direction proves that a request begins at the current position: YES, NO, NEED_MORE, or PERHAPS
     where the next one does; and where the first answer, or the next one, begins.
 
@@ -255,7 +255,7 @@ def _exchanged(window: Window, capture: Capture, facts: Facts, scratch: Scratch,
     shift = pieces[q].off - begin
     answer = _answer_each(
         window,
-        facts,
+        table,
         scratch,
         reader.pos + reader.shift,
         asked_end + reader.shift,
@@ -271,7 +271,7 @@ def _exchanged(window: Window, capture: Capture, facts: Facts, scratch: Scratch,
 
 
 @kernel
-def _acknowledged(window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, size: int) -> int:
+def _acknowledged(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, size: int) -> int:
     """Whether the packet with the answer to the request at the current position shows that this is one: YES, NO,
     NEED_MORE, or PERHAPS where the next one is.
 
@@ -323,16 +323,16 @@ def _acknowledged(window: Window, capture: Capture, facts: Facts, scratch: Scrat
     stop = reader.run_end + reader.shift
     following = end + reader.shift
     while following - reader.shift < known:
-        if plausible_request(data, following, stop, facts.apis) != YES or i32(data, following + 8) == wanted:
+        if plausible_request(data, following, stop, table.apis) != YES or i32(data, following + 8) == wanted:
             return NO
         following += 4 + i32(data, following)
     if following - reader.shift != known:
         return NO
     api, version = int64(i16(data, at + 4)), int64(i16(data, at + 6))
-    if fits_all(data, at, stop, int64(0), api, version, facts, scratch) != FITS:
+    if fits_all(data, at, stop, int64(0), api, version, table, scratch) != FITS:
         return NO
     there, _ = run_of(pieces, q, other.seen, begin + 4 + length)
-    body = fits_all(data, begin, there, int64(1), api, version, facts, scratch)
+    body = fits_all(data, begin, there, int64(1), api, version, table, scratch)
     if body == SO_FAR and answers.synced != 1:
         return more
     if body not in (FITS, SO_FAR):
@@ -356,7 +356,7 @@ def _forget_doubted(capture: Capture, conn: Any, number: int) -> None:
 
 
 @kernel
-def confirm(window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, size: int) -> int:
+def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, size: int) -> int:
     """Looks for what confirms the request at the current position, which is in doubt, or its answer: READ when that is
     found or given up, WAITS as long as it may come."""
     pieces = window.pieces
@@ -368,14 +368,14 @@ def confirm(window: Window, capture: Capture, facts: Facts, scratch: Scratch, re
     end = reader.pos + 4 + size
     known = int64(NO)
     if stream.certain == 0:
-        known = _acknowledged(window, capture, facts, scratch, reader, size)
+        known = _acknowledged(window, capture, table, scratch, reader, size)
         if known == YES:
             # What was asked before it has been answered, with what is certain to be answers.
             stream.certain = 1 if answers.certain != 0 and answers.synced == 1 else 2
             _forget_doubted(capture, conn, number)
         elif known == PERHAPS:
             stream.proven = end
-    said, begin = _exchanged(window, capture, facts, scratch, reader)
+    said, begin = _exchanged(window, capture, table, scratch, reader)
     if said == YES:
         if stream.certain == 0:
             _forget_doubted(capture, conn, number)

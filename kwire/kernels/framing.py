@@ -79,7 +79,7 @@ from kwire.kernels.roles import (
     NEVER,
     NO,
     YES,
-    Facts,
+    Apis,
     Window,
     is_not_readable,
     let_go,
@@ -113,14 +113,14 @@ RESERVED: Final = LARGEST_ID - 7
 
 @inlined
 def _token_follows(
-    window: Window, capture: Capture, facts: Facts, reader: Any, asked: Any, at: int, available: int
+    window: Window, capture: Capture, table: Apis, reader: Any, asked: Any, at: int, available: int
 ) -> int:
     """Whether the next frame is a raw SASL token: YES, NO, or NEED_MORE, also of requests."""
     conn = capture.connections[reader.slot]
     if reader.response == 0:
         if conn.raw_tokens != 1 or available < 4:
             return NO
-        answer = plausible_request(window.data, at, reader.run_end + reader.shift, facts.apis)
+        answer = plausible_request(window.data, at, reader.run_end + reader.shift, table.apis)
         if answer == YES:
             conn.raw_tokens = 0
             return NO
@@ -153,7 +153,7 @@ def _has_controls(data: Array, off: int, length: int) -> bool:
 
 @inlined
 def _client_of(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, conn: Any, row: Any, off: int, length: int
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, conn: Any, row: Any, off: int, length: int
 ) -> int:
     """The number of the client_id at ``off``; -1 for what may be none.
 
@@ -168,7 +168,7 @@ def _client_of(
         if known.len == length and same_bytes(window.data, off, capture.pool, known.off, length):
             return client
     if _has_controls(window.data, off, length):
-        said = fits_all(window.data, row.off - 4, row.off + row.seen, int64(0), row.api, row.version, facts, scratch)
+        said = fits_all(window.data, row.off - 4, row.off + row.seen, int64(0), row.api, row.version, table, scratch)
         if said != FITS:
             return int64(-1)
     client = intern(window.data, off, length, capture.names, capture.pool, capture.lookup, capture.names_used[0])
@@ -177,15 +177,15 @@ def _client_of(
 
 
 @inlined
-def _judge_version(row: Any, facts: Facts) -> None:
+def _judge_version(row: Any, table: Apis) -> None:
     """Says what is not known of the API and version of a frame that is otherwise good."""
     api = row.api
-    if api < 0 or api >= facts.apis.shape[0] or facts.apis[api].latest < 0:
+    if api < 0 or api >= table.apis.shape[0] or table.apis[api].latest < 0:
         row.status = Status.UNSUPPORTED
         row.reason = Reason.API
         row.detail = api
         return
-    latest = facts.apis[api].latest
+    latest = table.apis[api].latest
     # A version of ApiVersions that the broker does not know is answered in one that it does.
     if row.version < 0 or (row.version > latest and (row.response == 0 or api != ApiKey.API_VERSIONS)):
         row.status = Status.UNSUPPORTED
@@ -194,9 +194,9 @@ def _judge_version(row: Any, facts: Facts) -> None:
 
 
 @kernel
-def _is_known(facts: Facts, api: int, version: int) -> bool:
+def _is_known(table: Apis, api: int, version: int) -> bool:
     """Whether there is a layout for a version of an API."""
-    known: bool = 0 <= api < facts.apis.shape[0] and 0 <= version <= facts.apis[api].latest
+    known: bool = 0 <= api < table.apis.shape[0] and 0 <= version <= table.apis[api].latest
     return known
 
 
@@ -223,7 +223,7 @@ def _may_be_token(window: Window, row: Any) -> bool:
 
 
 @inlined
-def _header_is_readable(window: Window, capture: Capture, facts: Facts, scratch: Scratch, conn: Any, row: Any) -> bool:
+def _header_is_readable(window: Window, capture: Capture, table: Apis, scratch: Scratch, conn: Any, row: Any) -> bool:
     """Reads the client_id; says what is wrong with the header."""
     if row.seen < 8:
         return False
@@ -243,17 +243,17 @@ def _header_is_readable(window: Window, capture: Capture, facts: Facts, scratch:
         row.detail = length
         return False
     if length >= 0 and 10 + length <= row.seen:
-        row.client = _client_of(window, capture, facts, scratch, conn, row, row.off + 10, length)
+        row.client = _client_of(window, capture, table, scratch, conn, row, row.off + 10, length)
     return True
 
 
 @inlined
-def _is_answered(window: Window, facts: Facts, scratch: Scratch, row: Any) -> bool:
+def _is_answered(window: Window, table: Apis, scratch: Scratch, row: Any) -> bool:
     """Whether a request has a response: not a Produce with acks=0."""
     if row.api != ApiKey.PRODUCE:
         return True
-    acks, behind = acks_of(window.data, row.off, row.off + row.seen, row.version, facts, scratch)
-    answered: bool = behind < 0 or acks != 0
+    acks, after = acks_of(window.data, row.off, row.off + row.seen, row.version, table, scratch)
+    answered: bool = after < 0 or acks != 0
     return answered
 
 
@@ -261,7 +261,7 @@ def _is_answered(window: Window, facts: Facts, scratch: Scratch, row: Any) -> bo
 def _request(
     window: Window,
     capture: Capture,
-    facts: Facts,
+    table: Apis,
     scratch: Scratch,
     row: Any,
     reader: Any,
@@ -283,7 +283,7 @@ def _request(
         row.version = i16(window.data, row.off + 2)
     if row.seen >= 8:
         row.id = i32(window.data, row.off + 4)
-    if row.seen >= 4 and not _is_known(facts, row.api, row.version) and _may_be_token(window, row):
+    if row.seen >= 4 and not _is_known(table, row.api, row.version) and _may_be_token(window, row):
         # Not even a number is made of what nobody is to see.
         row.api = ABSENT
         row.version = ABSENT
@@ -292,14 +292,14 @@ def _request(
             row.status = Status.MALFORMED
             row.reason = Reason.NO_HEADER
         return
-    if not _header_is_readable(window, capture, facts, scratch, conn, row):
+    if not _header_is_readable(window, capture, table, scratch, conn, row):
         return
     if conn.first_id < 0:
         conn.first_id = max(int64(0), row.id)
     if row.id & LARGEST_ID < RESERVED:
         conn.latest_id = row.id & LARGEST_ID
-    _judge_version(row, facts)
-    if _is_answered(window, facts, scratch, row):
+    _judge_version(row, table)
+    if _is_answered(window, table, scratch, row):
         wait_for(
             conn,
             capture.waiting,
@@ -328,7 +328,7 @@ def _latency(row: Any, entry: Any) -> int:
 
 @inlined
 def _response(
-    window: Window, capture: Capture, facts: Facts, row: Any, reader: Any, asked: Any, token: bool, clock: int
+    window: Window, capture: Capture, table: Apis, row: Any, reader: Any, asked: Any, token: bool, clock: int
 ) -> bool:
     """Completes the row of a response, at which the clock showed ``clock``. False if its request may still come."""
     conn = capture.connections[reader.slot]
@@ -375,7 +375,7 @@ def _response(
             stream.certain = 1
             capture.streams[asked.stream].certain = 1
     answered(conn, waiting, ids, room, which)
-    _judge_version(row, facts)
+    _judge_version(row, table)
     if doubted == 1 and row.status == Status.OK:
         row.status = Status.UNCONFIRMED
         row.reason = Reason.ASKED_UNCONFIRMED
@@ -396,7 +396,7 @@ def _skip_size(window: Window, capture: Capture, rows: Array, reader: Any, size:
 
 @inlined
 def _next_frame(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, reader: Any, asked: Any
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, rows: Array, reader: Any, asked: Any
 ) -> int:
     """Reads the frame that begins at the current position: READ, WAITS or BLOCKED. ``asked``: the requests."""
     pieces = window.pieces
@@ -412,7 +412,7 @@ def _next_frame(
         if reader.pos >= stream.proven:
             stream.certain = 1 if reader.pos == stream.proven else stream.certain
             stream.proven = -1
-    follows = _token_follows(window, capture, facts, reader, asked, at, available)
+    follows = _token_follows(window, capture, table, reader, asked, at, available)
     if follows == NEED_MORE:
         return WAITS if reader.response == 0 else BLOCKED
     token = follows == YES
@@ -424,7 +424,7 @@ def _next_frame(
     whole = available >= 4 and available - 4 >= size
     no_frame = int64(NO)
     if not token:
-        no_frame = is_no_frame(window, capture, facts, scratch, reader, at, available, size)
+        no_frame = is_no_frame(window, capture, table, scratch, reader, at, available, size)
         if no_frame == NEED_MORE:
             if reader.response == 0:
                 return WAITS
@@ -460,14 +460,14 @@ def _next_frame(
         stream.certain = 1 if reader.response == 1 else 2
     elif stream.certain == HOLED and whole:
         stop = reader.run_end + reader.shift
-        fits = body_there(window, capture, facts, scratch, reader, at, stop, reader.now) in (FITS, NOT_KNOWN)
+        fits = body_there(window, capture, table, scratch, reader, at, stop, reader.now) in (FITS, NOT_KNOWN)
         stream.certain = 1 if fits else 0
         stream.searched = reader.pos
         stream.answered = 0
     if reader.response == 0 and whole and not token:
         other = scratch.readers[1]
         doubted = is_doubted(stream, other, capture.streams[other.stream])
-        if doubted and confirm(window, capture, facts, scratch, reader, size) == WAITS:
+        if doubted and confirm(window, capture, table, scratch, reader, size) == WAITS:
             return WAITS
     # When the last byte of it, of those that are there, was captured.
     last_piece = reader.piece
@@ -497,8 +497,8 @@ def _next_frame(
     row.reason = Reason.NONE
     row.detail = 0
     if reader.response == 0:
-        _request(window, capture, facts, scratch, row, reader, token, whole, last.clock)
-    elif not _response(window, capture, facts, row, reader, asked, token, last.clock):
+        _request(window, capture, table, scratch, row, reader, token, whole, last.clock)
+    elif not _response(window, capture, table, row, reader, asked, token, last.clock):
         return BLOCKED
     elif no_frame == YES:
         # Its request might have come.
@@ -529,7 +529,7 @@ def _next_frame(
 
 @inlined
 def _read_run(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, reader: Any, asked: Any
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, rows: Array, reader: Any, asked: Any
 ) -> int:
     """Reads the frames of a run: READ at its end, or why not."""
     pieces = window.pieces
@@ -546,9 +546,9 @@ def _read_run(
             if is_not_readable(window, conn, stream, side, reader.piece, stop, reader.now):
                 return UNREADABLE
         if stream.synced != 1:
-            said = resynchronise(window, capture, facts, scratch, rows, reader, asked)
+            said = resynchronise(window, capture, table, scratch, rows, reader, asked)
         else:
-            said = _next_frame(window, capture, facts, scratch, rows, reader, asked)
+            said = _next_frame(window, capture, table, scratch, rows, reader, asked)
         if said != READ:
             return said
     return READ
@@ -556,7 +556,7 @@ def _read_run(
 
 @inlined
 def _read_direction(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, reader: Any, asked: Any
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, rows: Array, reader: Any, asked: Any
 ) -> int:
     """Reads what can be seen of one direction. Returns READ where more is needed to go on, FULL, or UNREADABLE."""
     pieces = window.pieces
@@ -583,7 +583,7 @@ def _read_direction(
                 break
             begin_run(window, capture, reader)
         go_on(window, capture, reader)
-        said = _read_run(window, capture, facts, scratch, rows, reader, asked)
+        said = _read_run(window, capture, table, scratch, rows, reader, asked)
         stream.next = max(stream.next, reader.pos)
         if said in (FULL, UNREADABLE):
             return said
@@ -602,12 +602,12 @@ def _read_direction(
 
 @inlined
 def _read_both(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, asked: Any, answered: Any
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, rows: Array, asked: Any, answered: Any
 ) -> int:
     """Reads requests and responses, packet by packet, to the end of the window: READ, FULL or UNREADABLE."""
     while True:
         if asked.fresh == 1:
-            said = _read_direction(window, capture, facts, scratch, rows, asked, asked)
+            said = _read_direction(window, capture, table, scratch, rows, asked, asked)
             if said != READ:
                 return said
             if answered.blocked == 1 or capture.streams[answered.stream].synced != 1:
@@ -615,7 +615,7 @@ def _read_both(
                 answered.fresh = 1
         ready = answered.fresh == 1 or (answered.blocked == 1 and answered.wake <= answered.now)
         if ready and asked.unsure == 0:
-            said = _read_direction(window, capture, facts, scratch, rows, answered, asked)
+            said = _read_direction(window, capture, table, scratch, rows, answered, asked)
             if said != READ:
                 return said
         now = following_packet(window, capture, asked, answered)
@@ -665,7 +665,7 @@ def _tell_encrypted(window: Window, capture: Capture, rows: Array, slot: int, a:
 
 @kernel
 def _read_connection(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, a: int, end: int
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, rows: Array, a: int, end: int
 ) -> bool:
     """Reads both directions of a connection: False where a table is full. Its active streams are rows ``a`` to ``end``
     - 1.
@@ -693,7 +693,7 @@ def _read_connection(
         see(window, capture, answered, begin)
     asked.needs = -1
     answered.needs = -1
-    said = _read_both(window, capture, facts, scratch, rows, asked, answered)
+    said = _read_both(window, capture, table, scratch, rows, asked, answered)
     if said == UNREADABLE:
         conn.role = Role.ENCRYPTED
         _tell_encrypted(window, capture, rows, slot, a, end, asked.now)
@@ -716,7 +716,7 @@ def is_settled(active: Array, connections: Array, noted: Array) -> bool:
 
 
 @kernel
-def settle_all(window: Window, capture: Capture, facts: Facts, scratch: Scratch) -> None:
+def settle_all(window: Window, capture: Capture, table: Apis, scratch: Scratch) -> None:
     """Looks at the connections of a window whose role is not known, or of which no request was read yet."""
     active = window.active
     a = 0
@@ -724,12 +724,12 @@ def settle_all(window: Window, capture: Capture, facts: Facts, scratch: Scratch)
         end = a + 1
         if end < active.shape[0] and active[end].stream >> 1 == active[a].stream >> 1:
             end += 1
-        settle(window, facts, scratch, capture.streams, capture.connections[active[a].stream >> 1], a, end)
+        settle(window, table, scratch, capture.streams, capture.connections[active[a].stream >> 1], a, end)
         a = end
 
 
 @kernel
-def frames_and_pairs(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array) -> bool:
+def frames_and_pairs(window: Window, capture: Capture, table: Apis, scratch: Scratch, rows: Array) -> bool:
     """Writes the frames of a window into ``rows``. False where a table is full, and there is more.
 
     How many there are is ``frames`` of ``capture.room``; where to go on stands there too. ``next`` of each stream moves
@@ -742,7 +742,7 @@ def frames_and_pairs(window: Window, capture: Capture, facts: Facts, scratch: Sc
         end = a + 1
         if end < active.shape[0] and active[end].stream >> 1 == active[a].stream >> 1:
             end += 1
-        if not _read_connection(window, capture, facts, scratch, rows, a, end):
+        if not _read_connection(window, capture, table, scratch, rows, a, end):
             return False
         room.begun = 0
         room.active = end

@@ -2,7 +2,7 @@
 
 A size and a plausible header are found by chance, in record values, in other protocols, after holes. That a whole body
 decodes by its program to exactly its size is not. So where it is not certain that a frame begins at some place, its
-body is checked. It is run through the program of its API and version (``Facts.layouts``).
+body is checked. It is run through the program of its API and version (``Apis.layouts``).
 
 Rules kept here:
 
@@ -97,10 +97,10 @@ def _may_go_on(buf: Array, pos: int, there: int, end: int, instruction: Any, tro
 
 @kernel
 def _fits(
-    buf: Array, at: int, stop: int, most: int, response: int, api: int, version: int, facts: Any, scratch: Any
+    buf: Array, at: int, stop: int, most: int, response: int, api: int, version: int, table: Any, scratch: Any
 ) -> tuple[int, int]:
     """``fits``, in exactly this version, looking at ``most`` bytes."""
-    starts = facts.layout_starts
+    starts = table.layout_starts
     kind = 2 * api + response
     if kind < 0 or kind >= starts.shape[0] or version < 0 or version >= starts.shape[1] or starts[kind, version] < 0:
         return int64(NOT_KNOWN), int64(0)
@@ -112,7 +112,7 @@ def _fits(
         buf,
         begin,
         there,
-        facts.layouts,
+        table.layouts,
         starts[kind, version],
         scratch.registers,
         scratch.left,
@@ -125,36 +125,36 @@ def _fits(
         said = int64(FITS) if there == end else int64(TRAILS)
     elif trouble == Trouble.TRAILING:
         said = int64(TRAILS)
-    elif there < end and _may_go_on(buf, pos, there, end, facts.layouts[pc], trouble):
+    elif there < end and _may_go_on(buf, pos, there, end, table.layouts[pc], trouble):
         said = int64(FITS) if there == most else int64(SO_FAR)
     return said, pos - begin
 
 
 @kernel
 def fits(
-    buf: Array, at: int, stop: int, response: int, api: int, version: int, facts: Any, scratch: Any
+    buf: Array, at: int, stop: int, response: int, api: int, version: int, table: Any, scratch: Any
 ) -> tuple[int, int]:
     """Whether a frame of this API and version stands at ``at``, size first. Returns (UNFIT, FITS, SO_FAR, TRAILS or
     NOT_KNOWN; how many bytes were looked at). ``buf[at:stop]`` is what is there, at least the size."""
-    return _fits_either(buf, at, stop, int64(MOST_JUDGED), response, api, version, facts, scratch)
+    return _fits_either(buf, at, stop, int64(MOST_JUDGED), response, api, version, table, scratch)
 
 
 @kernel
-def fits_all(buf: Array, at: int, stop: int, response: int, api: int, version: int, facts: Any, scratch: Any) -> int:
+def fits_all(buf: Array, at: int, stop: int, response: int, api: int, version: int, table: Any, scratch: Any) -> int:
     """The same, but all of the frame is looked at. How many bytes that were is not said."""
-    said, _ = _fits_either(buf, at, stop, stop - at, response, api, version, facts, scratch)
+    said, _ = _fits_either(buf, at, stop, stop - at, response, api, version, table, scratch)
     return said
 
 
 @kernel
 def _fits_either(
-    buf: Array, at: int, stop: int, most: int, response: int, api: int, version: int, facts: Any, scratch: Any
+    buf: Array, at: int, stop: int, most: int, response: int, api: int, version: int, table: Any, scratch: Any
 ) -> tuple[int, int]:
     """``fits``, looking at ``most`` bytes."""
-    said, looked = _fits(buf, at, stop, most, response, api, version, facts, scratch)
+    said, looked = _fits(buf, at, stop, most, response, api, version, table, scratch)
     if said == UNFIT and response == 1 and api == ApiKey.API_VERSIONS and version > 0:
         # A broker that does not know the version answers in version 0 (KIP-511).
-        said, more = _fits(buf, at, stop, most, response, api, int64(0), facts, scratch)
+        said, more = _fits(buf, at, stop, most, response, api, int64(0), table, scratch)
         looked += more
     if said == TRAILS and response == 0 and api == ApiKey.API_VERSIONS and version == 0:
         # librdkafka 0.9 to 1.3 sends an empty array after it, in its first frame.
@@ -165,41 +165,41 @@ def _fits_either(
 
 
 @kernel
-def fits_some_response(buf: Array, at: int, stop: int, facts: Any, scratch: Any) -> bool:
+def fits_some_response(buf: Array, at: int, stop: int, table: Any, scratch: Any) -> bool:
     """Whether what stands at ``at``, size first, is the response of some API and version."""
-    starts = facts.layout_starts
+    starts = table.layout_starts
     for kind in range(1, starts.shape[0], 2):
         for version in range(starts.shape[1]):
             if starts[kind, version] >= 0:
-                said, _ = _fits(buf, at, stop, int64(MOST_JUDGED), int64(1), kind // 2, version, facts, scratch)
+                said, _ = _fits(buf, at, stop, int64(MOST_JUDGED), int64(1), kind // 2, version, table, scratch)
                 if said == FITS:
                     return True
     return False
 
 
 @inlined
-def acks_of(buf: Array, begin: int, end: int, version: int, facts: Any, scratch: Any) -> tuple[int, int]:
+def acks_of(buf: Array, begin: int, end: int, version: int, table: Any, scratch: Any) -> tuple[int, int]:
     """acks of a Produce request, and where what follows them begins. ``buf[begin:end]`` of the request is there. (0,
     -1) where that cannot be known."""
     if (
         version < 0
-        or version >= facts.acks_starts.shape[0]
-        or facts.acks_starts[version] < 0
+        or version >= table.acks_starts.shape[0]
+        or table.acks_starts[version] < 0
         or end - begin < CLIENT_ID
     ):
         return int64(0), int64(-1)
     # A run of the program costs more than all else that is done for a frame.
-    behind = facts.acks_behind[version, 0]
+    after = table.acks_after[version, 0]
     at = begin + CLIENT_ID + max(int64(0), i16(buf, begin + CLIENT_ID - 2))
-    if 0 <= behind <= end - _ACKS_SIZE - at:
+    if 0 <= after <= end - _ACKS_SIZE - at:
         number = int64(0)
-        for k in range(behind):
+        for k in range(after):
             number = number << 8 | buf[at + k]
-        if number == facts.acks_behind[version, 1]:
-            return i16(buf, at + behind), at + behind + _ACKS_SIZE
+        if number == table.acks_after[version, 1]:
+            return i16(buf, at + after), at + after + _ACKS_SIZE
     registers = scratch.registers
     _, trouble, pos, _ = interpret(
-        buf, begin, end, facts.acks_code, facts.acks_starts[version], registers, scratch.left, scratch.no_rows, 0, 0
+        buf, begin, end, table.acks_code, table.acks_starts[version], registers, scratch.left, scratch.no_rows, 0, 0
     )
     if trouble != Trouble.NONE:
         return int64(0), int64(-1)
@@ -207,7 +207,7 @@ def acks_of(buf: Array, begin: int, end: int, version: int, facts: Any, scratch:
 
 
 @kernel
-def is_telling(buf: Array, at: int, stop: int, api: int, version: int, fitting: int, facts: Any, scratch: Any) -> bool:
+def is_telling(buf: Array, at: int, stop: int, api: int, version: int, fitting: int, table: Any, scratch: Any) -> bool:
     """Whether the request at ``at`` shows that a connection is Kafka, or that a frame begins there.
 
     The first ``fitting`` bytes of the request after its size are what its layout says.
@@ -219,8 +219,8 @@ def is_telling(buf: Array, at: int, stop: int, api: int, version: int, fitting: 
         return True
     begin = at + 4
     end = begin + i32(buf, at)
-    acks, behind = acks_of(buf, begin, min(end, stop), version, facts, scratch)
-    return behind < 0 or (-1 <= acks <= 1 and (end > stop or begin + fitting - behind >= LEAST_PRODUCED))
+    acks, after = acks_of(buf, begin, min(end, stop), version, table, scratch)
+    return after < 0 or (-1 <= acks <= 1 and (end > stop or begin + fitting - after >= LEAST_PRODUCED))
 
 
 NO_API: Final = -1
@@ -228,15 +228,15 @@ NO_API: Final = -1
 
 
 @kernel
-def answered_api(buf: Array, at: int, stop: int, facts: Any, scratch: Any) -> int:
+def answered_api(buf: Array, at: int, stop: int, table: Any, scratch: Any) -> int:
     """The one API of which what stands at ``at``, size first, can be a response, in some version. Else NO_API."""
-    starts = facts.layout_starts
+    starts = table.layout_starts
     found = int64(NO_API)
     for kind in range(1, starts.shape[0], 2):
         for version in range(starts.shape[1]):
             if starts[kind, version] < 0:
                 continue
-            said, _ = _fits(buf, at, stop, int64(MOST_JUDGED), int64(1), kind // 2, version, facts, scratch)
+            said, _ = _fits(buf, at, stop, int64(MOST_JUDGED), int64(1), kind // 2, version, table, scratch)
             if said == FITS:
                 if found != NO_API:
                     return int64(NO_API)
@@ -264,7 +264,7 @@ def _left(
     end: int,
     kind: int,
     version: int,
-    facts: Any,
+    table: Any,
     registers: Array,
     left: Array,
     errors: Array,
@@ -273,11 +273,11 @@ def _left(
 ) -> tuple[int, int, bool]:
     """(How many bytes follow the body of the frame ``buf[begin:end]``, UNREADABLE or NOT_SUPPORTED; how many errors
     there are with its own; whether there was room for them.)"""
-    starts = facts.layout_starts
+    starts = table.layout_starts
     if kind >= starts.shape[0] or version < 0 or version >= starts.shape[1] or starts[kind, version] < 0:
         return int64(NOT_SUPPORTED), n_errors, True
     n_found, trouble, pos, _ = interpret(
-        buf, begin, end, facts.layouts, starts[kind, version], registers, left, errors, n_errors, row
+        buf, begin, end, table.layouts, starts[kind, version], registers, left, errors, n_errors, row
     )
     if trouble == Trouble.FULL:
         return int64(0), n_errors, False
@@ -287,9 +287,9 @@ def _left(
 
 
 @kernel
-def is_too_new(facts: Any, api: int, response: int, version: int) -> bool:
+def is_too_new(table: Any, api: int, response: int, version: int) -> bool:
     """Whether this is an answer to ApiVersions in a version that was asked for. Nobody knows this version here."""
-    return response == 1 and api == ApiKey.API_VERSIONS and version > facts.apis[int64(ApiKey.API_VERSIONS)].latest
+    return response == 1 and api == ApiKey.API_VERSIONS and version > table.apis[int64(ApiKey.API_VERSIONS)].latest
 
 
 @kernel
@@ -297,7 +297,7 @@ def left_over(
     buf: Array,
     rows: Array,
     first: int,
-    facts: Any,
+    table: Any,
     registers: Array,
     left: Array,
     errors: Array,
@@ -315,7 +315,7 @@ def left_over(
     program, not its beginning only. The exception is a body like one that was (``memory``, see
     ``kwire.kernels.shapes``).
     """
-    starts = facts.layout_starts
+    starts = table.layout_starts
     n_odd = int64(0)
     for k in range(first, rows.shape[0]):
         row = rows[k]
@@ -331,12 +331,12 @@ def left_over(
             place = place_of(memory, kind, version)
             if place >= 0 and is_like(buf, begin, end, memory, place):
                 continue
-        more, n_found, roomy = _left(buf, begin, end, kind, version, facts, registers, left, errors, n_errors, k)
+        more, n_found, roomy = _left(buf, begin, end, kind, version, table, registers, left, errors, n_errors, k)
         if not roomy:
             return k, n_errors, n_odd
         if place >= 0:
             whole = more == 0 and n_found == n_errors
-            missed(buf, begin, end, facts.layouts, starts[kind, version], whole, memory, place)
+            missed(buf, begin, end, table.layouts, starts[kind, version], whole, memory, place)
         if (
             more != 0
             and row.response == 1
@@ -344,12 +344,12 @@ def left_over(
             and row.size >= _ERROR_CODE + 2
             and i16(buf, begin + _ERROR_CODE) == _UNSUPPORTED_VERSION
         ):
-            plain, n_plain, roomy = _left(buf, begin, end, kind, int64(0), facts, registers, left, errors, n_errors, k)
+            plain, n_plain, roomy = _left(buf, begin, end, kind, int64(0), table, registers, left, errors, n_errors, k)
             if not roomy:
                 return k, n_errors, n_odd
             if plain == 0 or (more < 0 and plain > 0):
                 more, n_found = plain, n_plain
-        if more == NOT_SUPPORTED and not is_too_new(facts, row.api, row.response, row.version):
+        if more == NOT_SUPPORTED and not is_too_new(table, row.api, row.response, row.version):
             more = int64(0)
         if more != 0:
             found[k] = more

@@ -34,7 +34,6 @@ __all__ = [
     "ABSENT",
     "ACKNOWLEDGED",
     "ACTIVE",
-    "API_FACTS",
     "AT_THE_END",
     "BATCH",
     "CONNECTION",
@@ -45,6 +44,7 @@ __all__ = [
     "HEADER",
     "HEADER_CURSOR",
     "INTERFACE",
+    "KNOWN_API",
     "LEADS",
     "NAME",
     "NAMES_USED",
@@ -60,7 +60,6 @@ __all__ = [
     "STREAM",
     "WAITING",
     "Active",
-    "ApiFacts",
     "Batch",
     "Connection",
     "Finder",
@@ -69,6 +68,7 @@ __all__ = [
     "Header",
     "HeaderCursor",
     "Interface",
+    "KnownApi",
     "Name",
     "NamesUsed",
     "Packet",
@@ -615,7 +615,7 @@ class Room(Row):
     """What the hash table of waiting requests hashes with."""
 
 
-class ApiFacts(Row):
+class KnownApi(Row):
     """What framing knows about an API, by API key."""
 
     latest: int
@@ -835,7 +835,7 @@ FINDER: Final = table_type(Finder)
 FRAME: Final = table_type(Frame)
 WAITING: Final = table_type(Waiting)
 ROOM: Final = table_type(Room)
-API_FACTS: Final = table_type(ApiFacts)
+KNOWN_API: Final = table_type(KnownApi)
 NAME: Final = table_type(Name)
 NAMES_USED: Final = table_type(NamesUsed)
 BATCH: Final = table_type(Batch)

@@ -32,7 +32,7 @@ from kwire.kernels.hashing import hash_two
 from kwire.kernels.judging import FITS, SO_FAR, TRAILS, UNFIT, fits
 from kwire.kernels.layouts import FOLLOWS, LEADS, NOT_ENTERED, WAITING
 from kwire.kernels.numbers import i32, int64
-from kwire.kernels.roles import LARGEST_FRAME, NEAR, NEED_MORE, NO, YES, Facts, Window
+from kwire.kernels.roles import LARGEST_FRAME, NEAR, NEED_MORE, NO, YES, Apis, Window
 from kwire.schema.keys import ApiKey
 
 __all__ = [
@@ -114,10 +114,10 @@ def _remove(waiting: Array, lookup: Array, room: Any, row: int) -> None:
     heir = int64(entry.same)
     if entry.entered == FOLLOWS:
         waiting[entry.back].same = heir
-        behind = heir
+        after = heir
         if heir < 0:
-            behind = _first(waiting, lookup[place], entry.connection, int64(entry.id))
-        waiting[behind].back = entry.back
+            after = _first(waiting, lookup[place], entry.connection, int64(entry.id))
+        waiting[after].back = entry.back
         return
     after = int64(entry.chain)
     if heir >= 0:
@@ -349,7 +349,7 @@ def plausible_response(
     waiting: Array,
     lookup: Array,
     room: Any,
-    facts: Facts,
+    table: Apis,
     scratch: Any,
     at: int,
     end: int,
@@ -380,9 +380,9 @@ def plausible_response(
     if row >= 0:
         entry = waiting[row]
         api = int64(entry.api)
-        if 0 <= api < facts.apis.shape[0] and size < facts.apis[api].least_response:
+        if 0 <= api < table.apis.shape[0] and size < table.apis[api].least_response:
             return NO
-        said, _ = fits(buf, at, end, int64(1), api, int64(entry.version), facts, scratch)
+        said, _ = fits(buf, at, end, int64(1), api, int64(entry.version), table, scratch)
         if said in (UNFIT, TRAILS):
             return NO
         if said == SO_FAR:

@@ -61,7 +61,7 @@ __all__ = [
     "OFTEN",
     "UNDECIDED",
     "YES",
-    "Facts",
+    "Apis",
     "Window",
     "begin_hellos",
     "has_client_id",
@@ -147,15 +147,15 @@ class Window(NamedTuple):
     """Whether nothing will follow."""
 
 
-class Facts(NamedTuple):
+class Apis(NamedTuple):
     """What the schemas say about APIs."""
 
     apis: Array
-    """API_FACTS by API key."""
+    """KNOWN_API by API key."""
     acks_code: Array
     acks_starts: Array
     """The programs that read acks of a Produce request, by version."""
-    acks_behind: Array
+    acks_after: Array
     """By version: how many bytes stand between client_id and acks, and these bytes as a number. This holds where there
     is no transaction and no tagged field, as in nearly all requests. -1 where it is not as simple."""
     layouts: Array
@@ -297,7 +297,7 @@ def run_of(pieces: Array, p: int, end: int, enough: int) -> tuple[int, int]:
 
 
 @kernel
-def _answers(window: Window, facts: Facts, scratch: Any, other: Any, wanted: int, api: int, version: int) -> bool:
+def _answers(window: Window, table: Apis, scratch: Any, other: Any, wanted: int, api: int, version: int) -> bool:
     """Whether a piece of the other direction begins with the answer to this request."""
     data, pieces = window.data, window.pieces
     for p in range(other.look, min(other.seen, other.look + MOST_ANSWERS)):
@@ -306,7 +306,7 @@ def _answers(window: Window, facts: Facts, scratch: Any, other: Any, wanted: int
             continue
         stop, _ = run_of(pieces, p, other.seen, at + 4 + MOST_JUDGED)
         if stop - at >= 8 and i32(data, at + 4) == wanted and 4 <= i32(data, at) <= LARGEST_FRAME:
-            said, _ = fits(data, at, stop, int64(1), api, version, facts, scratch)
+            said, _ = fits(data, at, stop, int64(1), api, version, table, scratch)
             if said == FITS:
                 return True
     return False
@@ -315,7 +315,7 @@ def _answers(window: Window, facts: Facts, scratch: Any, other: Any, wanted: int
 @kernel
 def _judged(
     window: Window,
-    facts: Facts,
+    table: Apis,
     scratch: Any,
     at: int,
     stop: int,
@@ -337,42 +337,42 @@ def _judged(
     version = i16(data, at + 6)
     named = has_client_id(data, at, stop)
     following = at + 4 + i32(data, at)
-    said, looked = fits(data, at, stop, int64(0), api, version, facts, scratch)
+    said, looked = fits(data, at, stop, int64(0), api, version, table, scratch)
     if said == SO_FAR:
         # What is lost cannot be waited for: the header has to do.
-        sure = named and ends_here and not doubted and is_telling(data, at, stop, api, version, looked, facts, scratch)
+        sure = named and ends_here and not doubted and is_telling(data, at, stop, api, version, looked, table, scratch)
         return int64(STRONG) if sure else int64(MAYBE), looked
     if said in (UNFIT, TRAILS) and not (first and named):
         return int64(NO), looked
-    telling = said == UNFIT or is_telling(data, at, stop, api, version, looked, facts, scratch)
+    telling = said == UNFIT or is_telling(data, at, stop, api, version, looked, table, scratch)
     if doubted:
         # Another protocol's small numbers may look like one without a client_id, and its names like client_ids.
         sure = (
             named
             and telling
-            and (unanswered or _answers(window, facts, scratch, other, i32(data, at + 8), api, version))
+            and (unanswered or _answers(window, table, scratch, other, i32(data, at + 8), api, version))
         )
         return int64(STRONG) if sure else int64(MAYBE), looked
     two_ways = False
     if api == ApiKey.PRODUCE and not first and said == FITS and following <= stop and following - at <= MOST_JUDGED:
         looked += following - at
-        two_ways = fits_some_response(data, at, stop, facts, scratch)
+        two_ways = fits_some_response(data, at, stop, table, scratch)
     # Of what is cut off for good, the header has to do.
     fitting = said not in (UNFIT, TRAILS) or (said == TRAILS and ends_here and following > stop)
     if fitting and named and telling and not two_ways:
         return int64(STRONG), looked
     # A client's mistake, or a form of its own. Or it has no client_id, as short frames of other protocols may look.
     # Another one after it, or its answer, decides.
-    if said != UNFIT and telling and _answers(window, facts, scratch, other, i32(data, at + 8), api, version):
+    if said != UNFIT and telling and _answers(window, table, scratch, other, i32(data, at + 8), api, version):
         return int64(STRONG), looked
     # Other protocols repeat themselves as well: where there are answers, these tell.
-    if (named or unanswered) and plausible_request(data, following, stop, facts.apis) == YES:
-        api_behind, version_behind = i16(data, following + 4), i16(data, following + 6)
-        said, more = fits(data, following, stop, int64(0), api_behind, version_behind, facts, scratch)
+    if (named or unanswered) and plausible_request(data, following, stop, table.apis) == YES:
+        next_api, next_version = i16(data, following + 4), i16(data, following + 6)
+        said, more = fits(data, following, stop, int64(0), next_api, next_version, table, scratch)
         looked += more
-        tells = said == FITS and is_telling(data, following, stop, api_behind, version_behind, more, facts, scratch)
+        tells = said == FITS and is_telling(data, following, stop, next_api, next_version, more, table, scratch)
         # The version of the next one would be another, if these were ids of responses.
-        if tells and not (two_ways and api_behind == api and version_behind != version):
+        if tells and not (two_ways and next_api == api and next_version != version):
             return int64(STRONG), looked
     return int64(MAYBE), looked
 
@@ -380,7 +380,7 @@ def _judged(
 @kernel
 def _looks_like_requests(
     window: Window,
-    facts: Facts,
+    table: Apis,
     scratch: Any,
     conn: Any,
     stream: Any,
@@ -408,7 +408,7 @@ def _looks_like_requests(
             continue
         at = pieces[p].off
         stop = at + pieces[p].len
-        answer = plausible_request(data, at, stop, facts.apis)
+        answer = plausible_request(data, at, stop, table.apis)
         q = p + 1
         # A frame may be cut by a segment's end. The pieces that touch this one count as well.
         while (
@@ -421,7 +421,7 @@ def _looks_like_requests(
             stop += pieces[q].len
             q += 1
             if answer != YES:
-                answer = plausible_request(data, at, stop, facts.apis)
+                answer = plausible_request(data, at, stop, table.apis)
         first_of_stream = stream.start >= 0 and pieces[p].pos == stream.start and stream.start_order <= now
         ends_here = over or q < active.seen
         looked += q - p
@@ -429,7 +429,7 @@ def _looks_like_requests(
         if answer == YES:
             doubted = damaged or doubtful
             look, more = _judged(
-                window, facts, scratch, at, stop, ends_here, first_of_stream, other, unanswered, doubted
+                window, table, scratch, at, stop, ends_here, first_of_stream, other, unanswered, doubted
             )
             looked += more
             answer = NO if look == NO else YES
@@ -467,7 +467,7 @@ def _looks_like_requests(
 
 
 @kernel
-def _is_telling(window: Window, facts: Facts, scratch: Any, active: Any, p: int) -> bool:
+def _is_telling(window: Window, table: Apis, scratch: Any, active: Any, p: int) -> bool:
     """Whether piece ``p`` of a direction begins with a frame that can be a response of one API only."""
     data, pieces = window.data, window.pieces
     at = pieces[p].off
@@ -481,7 +481,7 @@ def _is_telling(window: Window, facts: Facts, scratch: Any, active: Any, p: int)
         return False
     if stop - at < 4 + min(size, int64(MOST_JUDGED)):
         return False
-    api = answered_api(data, at, stop, facts, scratch)
+    api = answered_api(data, at, stop, table, scratch)
     if api == NO_API or api == ApiKey.API_VERSIONS:
         return bool(api == ApiKey.API_VERSIONS)
     # Small numbers of another protocol fit much. A name has to be there, of a host, a topic or a group.
@@ -516,7 +516,7 @@ def _is_foreign(window: Window, at: int, stop: int, other: Any, active: Any) -> 
 
 
 @kernel
-def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: Any, over: bool) -> bool:
+def _looks_like_responses(window: Window, table: Apis, scratch: Any, active: Any, over: bool) -> bool:
     """Whether one direction of a connection has responses, where nothing of the other was captured. It takes
     ``ENOUGH_ANSWERS`` in a row, with ids that go on, each as some layout says. If nothing more will come (``over``),
     one response that decides by itself is enough."""
@@ -525,7 +525,7 @@ def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: An
         at = int64(pieces[p].off)
         if at < 0:
             continue
-        if over and _is_telling(window, facts, scratch, active, p):
+        if over and _is_telling(window, table, scratch, active, p):
             return True
         stop, _ = run_of(pieces, p, active.seen, at + UNDECIDED)
         before = int64(-1)
@@ -538,7 +538,7 @@ def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: An
                 not goes_on
                 or size < 4
                 or size > stop - at - 4
-                or not fits_some_response(data, at, stop, facts, scratch)
+                or not fits_some_response(data, at, stop, table, scratch)
             ):
                 break
             before = number
@@ -552,7 +552,7 @@ def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: An
 @kernel
 def _requesting_side(
     window: Window,
-    facts: Facts,
+    table: Apis,
     scratch: Any,
     streams: Array,
     conn: Any,
@@ -577,12 +577,12 @@ def _requesting_side(
         alone = x if alone < 0 else int64(b + 1)
         if opened and conn.opener != side:
             continue
-        look = _looks_like_requests(window, facts, scratch, conn, streams[one.stream], one, other, now, over, late)
+        look = _looks_like_requests(window, table, scratch, conn, streams[one.stream], one, other, now, over, late)
         if opened and look == NO and conn.role in (Role.UNKNOWN, Role.OTHER) and other.stream != one.stream:
             answers = streams[other.stream]
             p = other.look
             begins = p < other.seen and window.pieces[p].pos == answers.start and answers.start_order <= now
-            if begins and _is_telling(window, facts, scratch, other, p):
+            if begins and _is_telling(window, table, scratch, other, p):
                 conn.role = Role.UNKNOWN
                 conn.by_broker = 1
                 return side
@@ -597,7 +597,7 @@ def _requesting_side(
         side = one.stream & 1
         # A frame that may be a request does not tell that it is a response.
         tells = over and max(looks_a, looks_b) == NO
-        if not (opened and conn.opener == side) and _looks_like_responses(window, facts, scratch, one, tells):
+        if not (opened and conn.opener == side) and _looks_like_responses(window, table, scratch, one, tells):
             return int64(1) - side
     winner = int64(-1)
     if looks_a >= STRONG and looks_b >= STRONG:
@@ -717,7 +717,7 @@ def _next_packet(window: Window, conn: Any, a: int, b: int, now: int) -> int:
 
 
 @kernel
-def settle(window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any, a: int, end: int) -> None:
+def settle(window: Window, table: Apis, scratch: Any, streams: Array, conn: Any, a: int, end: int) -> None:
     """Sets the role of a connection if what is there decides it, and the packet that did. Its active streams are rows
     ``a`` to ``end`` - 1.
 
@@ -758,7 +758,7 @@ def settle(window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any
             # Each look costs what all packets so far hold together, so looks become rare.
             conn.next_look = conn.looks + 1 if conn.looks < OFTEN else 2 * conn.looks
             late = over or crowded or conn.looks >= OFTEN
-            winner = _requesting_side(window, facts, scratch, streams, conn, a, b, now, over, late)
+            winner = _requesting_side(window, table, scratch, streams, conn, a, b, now, over, late)
             if winner >= 0:
                 conn.role = Role.A_REQUESTS if winner == 0 else Role.B_REQUESTS
             if conn.role != Role.UNKNOWN:

@@ -40,7 +40,7 @@ from kwire.kernels.roles import (
     NEVER,
     NO,
     YES,
-    Facts,
+    Apis,
     Window,
     is_kerberos,
     plausible_request,
@@ -99,7 +99,7 @@ def _is_later(window: Window, capture: Capture, reader: Any, at: int) -> bool:
 @kernel
 def _others_follow(
     window: Window,
-    facts: Facts,
+    table: Apis,
     scratch: Scratch,
     reader: Any,
     at: int,
@@ -126,7 +126,7 @@ def _others_follow(
             return YES if later and i16(data, at + 4) == ApiKey.PRODUCE else NO
         if following >= stop:
             break
-        answer = plausible_request(data, following, stop, facts.apis)
+        answer = plausible_request(data, following, stop, table.apis)
         if answer == NEED_MORE and reader.ends_here == 1:
             break
         if answer != YES or not _goes_on(data, at, following):
@@ -136,7 +136,7 @@ def _others_follow(
         if pieces[piece].pos == following - reader.shift:
             return YES
         said, _ = fits(
-            data, following, stop, int64(0), i16(data, following + 4), i16(data, following + 6), facts, scratch
+            data, following, stop, int64(0), i16(data, following + 4), i16(data, following + 6), table, scratch
         )
         if said in (UNFIT, TRAILS):
             return NO
@@ -154,7 +154,7 @@ def _others_follow(
 
 @kernel
 def _request_here(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, at: int, stop: int, piece: int
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, at: int, stop: int, piece: int
 ) -> int:
     """Whether what stands at ``at``, a plausible header where the boundary is not known, is a request.
 
@@ -177,26 +177,26 @@ def _request_here(
     if not later and not (touching and known):
         return NO
     api, version = i16(data, at + 4), i16(data, at + 6)
-    said, looked = fits(data, at, stop, int64(0), api, version, facts, scratch)
+    said, looked = fits(data, at, stop, int64(0), api, version, table, scratch)
     if said == SO_FAR:
         if reader.ends_here == 0:
             return NEED_MORE
         return YES if touching and known and later else NO
     if said in (UNFIT, TRAILS) or (said == NOT_KNOWN and not touching):
         return NO
-    if not is_telling(data, at, stop, api, version, looked, facts, scratch):
+    if not is_telling(data, at, stop, api, version, looked, table, scratch):
         return NO
     if not (touching and known and later):
-        return _others_follow(window, facts, scratch, reader, at, stop, piece, touching, later)
+        return _others_follow(window, table, scratch, reader, at, stop, piece, touching, later)
     following = at + 4 + i32(data, at)
     answer = int64(YES)
     if following < stop:
-        answer = plausible_request(data, following, stop, facts.apis)
+        answer = plausible_request(data, following, stop, table.apis)
     return YES if answer == NEED_MORE and reader.ends_here == 1 else answer
 
 
 @kernel
-def _end_of_chain(window: Window, facts: Facts, at: int, stop: int) -> int:
+def _end_of_chain(window: Window, table: Apis, at: int, stop: int) -> int:
     """Where the chain ends that begins with the request at ``at``, if what follows says that it is none. A chain is
     ``MOST_FOLLOWED`` others or more, side by side with it, of the same client, with ids that go on. It is none if no
     request follows, or one of this client with an id that does not go on. Else -1.
@@ -208,7 +208,7 @@ def _end_of_chain(window: Window, facts: Facts, at: int, stop: int) -> int:
     count = int64(0)
     while True:
         following = at + 4 + i32(data, at)
-        answer = plausible_request(data, following, stop, facts.apis)
+        answer = plausible_request(data, following, stop, table.apis)
         if answer != YES or not _goes_on(data, at, following):
             break
         count += 1
@@ -234,7 +234,7 @@ def _end_of_chain(window: Window, facts: Facts, at: int, stop: int) -> int:
 
 @kernel
 def _answers_follow(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, at: int, stop: int, piece: int
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, at: int, stop: int, piece: int
 ) -> int:
     """``_others_follow`` for the response at ``at``, in the middle of a segment. Those that follow answer requests
     too."""
@@ -262,7 +262,7 @@ def _answers_follow(
         if pieces[piece].pos == following - reader.shift:
             return YES
         entry = capture.waiting[row]
-        said, _ = fits(data, following, stop, int64(1), int64(entry.api), int64(entry.version), facts, scratch)
+        said, _ = fits(data, following, stop, int64(1), int64(entry.api), int64(entry.version), table, scratch)
         if said == SO_FAR and reader.ends_here == 0:
             return NEED_MORE
         if said in (UNFIT, TRAILS, SO_FAR):
@@ -274,7 +274,7 @@ def _answers_follow(
 
 
 @kernel
-def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any) -> int:
+def _search(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any) -> int:
     """Moves on to the next position at which a frame can begin. Returns YES, NEED_MORE, or NO at the end of the run."""
     data, pieces = window.data, window.pieces
     conn = capture.connections[reader.slot]
@@ -291,13 +291,13 @@ def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, re
                 piece += 1
             touching = pieces[piece].pos == pos
             if reader.response == 0:
-                answer = plausible_request(data, at, stop, facts.apis)
+                answer = plausible_request(data, at, stop, table.apis)
                 if answer == YES:
-                    answer = _request_here(window, capture, facts, scratch, reader, at, stop, piece)
-                    behind = _end_of_chain(window, facts, at, stop) if answer == YES else int64(-1)
-                    if behind >= 0:
+                    answer = _request_here(window, capture, table, scratch, reader, at, stop, piece)
+                    after = _end_of_chain(window, table, at, stop) if answer == YES else int64(-1)
+                    if after >= 0:
                         answer = NO
-                        pos = behind - reader.shift
+                        pos = after - reader.shift
                         continue
                 elif touching and conn.first_id < 0:
                     # The handshake before it is missing.
@@ -314,7 +314,7 @@ def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, re
                     capture.waiting,
                     capture.ids,
                     room,
-                    facts,
+                    table,
                     scratch,
                     at,
                     stop,
@@ -323,7 +323,7 @@ def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, re
                     until,
                 )
                 if answer == YES and not touching:
-                    answer = _answers_follow(window, capture, facts, scratch, reader, at, stop, piece)
+                    answer = _answers_follow(window, capture, table, scratch, reader, at, stop, piece)
             # What is cut off within its header is none, but others may follow.
             if answer != NO and not (answer == NEED_MORE and reader.ends_here == 1):
                 break
@@ -335,7 +335,7 @@ def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, re
 
 @kernel
 def resynchronise(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, reader: Any, asked: Any
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, rows: Array, reader: Any, asked: Any
 ) -> int:
     """Looks for the next frame where it is not known where one begins. Returns READ if there is one, WAITS, or BLOCKED
     as long as requests may still come that identify responses."""
@@ -345,7 +345,7 @@ def resynchronise(
         return BLOCKED
     begin = reader.pos
     piece = reader.piece
-    answer = _search(window, capture, facts, scratch, reader)
+    answer = _search(window, capture, table, scratch, reader)
     proven = begin <= stream.proven < reader.run_end
     if proven and (answer != YES or reader.pos + 4 + i32(window.data, reader.pos + reader.shift) > stream.proven):
         reader.pos = stream.proven

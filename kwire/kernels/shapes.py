@@ -93,7 +93,7 @@ class Memory(NamedTuple):
 
 
 def memory_for(starts: Array) -> Memory:
-    """A memory without shapes, for the programs that ``Facts.layout_starts`` has."""
+    """A memory without shapes, for the programs that ``Apis.layout_starts`` has."""
     shapes = _MOST_KINDS * WAYS
     return Memory(
         np.full(starts.shape, NOWHERE, np.int64),

@@ -25,9 +25,9 @@ import numpy as np
 
 from kwire import schema
 from kwire.kernels import cache
-from kwire.kernels.layouts import API_FACTS
+from kwire.kernels.layouts import KNOWN_API
 from kwire.kernels.programs import COMPACT, INSTRUCTION, Op, ProgramSet, compile_program
-from kwire.kernels.roles import Facts
+from kwire.kernels.roles import Apis
 from kwire.protocol.headers import request_header_version, response_header_version
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import layout
@@ -35,23 +35,23 @@ from kwire.schema.model import layout
 __all__ = ["api_table"]
 
 
-def api_table() -> Facts:
+def api_table() -> Apis:
     """What kernels know of the APIs of the schemas that are loaded now."""
     return _made(schema.generation())
 
 
 _INT64: Final = np.dtype(np.int64)
-_TYPES: Final = Facts(API_FACTS, INSTRUCTION, _INT64, _INT64, INSTRUCTION, _INT64)
+_TYPES: Final = Apis(KNOWN_API, INSTRUCTION, _INT64, _INT64, INSTRUCTION, _INT64)
 """The types in a file, in this order."""
 
 
 @lru_cache(maxsize=1)
-def _made(generation: int) -> Facts:
+def _made(generation: int) -> Apis:
     name = f"apis-{_digest()}.npy" if generation == 0 else None
     found = _unpacked(cache.read(name)) if name else None
     if found is None:
         keys = list(schema.api_keys())
-        found = Facts(_numbers(keys), *_acks_programs(), *_layout_programs(keys))
+        found = Apis(_numbers(keys), *_acks_programs(), *_layout_programs(keys))
         if name:
             packed = io.BytesIO()
             for one in found:
@@ -66,7 +66,7 @@ def _plain(dtype: Any) -> Any:
     return np.dtype([(name, dtype[name]) for name in dtype.names]) if dtype.names else dtype
 
 
-def _unpacked(data: bytes | None) -> Facts | None:
+def _unpacked(data: bytes | None) -> Apis | None:
     size = hashlib.sha256().digest_size
     if data is None or hashlib.sha256(data[size:]).digest() != data[:size]:
         return None
@@ -79,7 +79,7 @@ def _unpacked(data: bytes | None) -> Facts | None:
             arrays.append(one.view(dtype))
     except (ValueError, OSError, EOFError):
         return None
-    return Facts(*arrays)
+    return Apis(*arrays)
 
 
 def _digest() -> str:
@@ -95,7 +95,7 @@ def _digest() -> str:
 
 
 def _numbers(keys: list[int]) -> Any:
-    made = np.full(max(keys) + 1, -1, API_FACTS)
+    made = np.full(max(keys) + 1, -1, KNOWN_API)
     for key in keys:
         request, response = schema.request(key), schema.response(key)
         if request is not None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from kwire import schema
 from kwire.capture.frames import Frames, sentence
-from kwire.kernels.columns import Columns, Met, Told
+from kwire.kernels.columns import Columns, Seen, Stat
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
 from kwire.protocol.api_table import api_table
 from kwire.records.arrow_types import STATUS_FIELDS, TIMESTAMP
@@ -178,11 +178,11 @@ class Capture:
         self._places: dict[str, int] = {}
         self._addresses = Words([])
         self._clients: tuple[list[int], Words] = ([], Words([]))
-        self._met = Met(np.zeros(0, np.int32), np.zeros(0, np.int32))
+        self._seen = Seen(np.zeros(0, np.int32), np.zeros(0, np.int32))
 
     def columns(self, frames: Frames, first: int, which: Array, count: int) -> Columns:
         """What ``kwire.kernels.columns`` makes of frames."""
-        made, self._met = frames.columns(first, which, count, _has_name(), self._met)
+        made, self._seen = frames.columns(first, which, count, _has_name(), self._seen)
         return made
 
     def addresses(self, frames: Frames, ends: Array) -> tuple[Words, Array]:
@@ -280,7 +280,7 @@ class FrameColumns:
     def _all_ok(self) -> bool:
         if self._given is not None or (self._judged and len(self._frames.odd)):
             return not self._statuses.any()
-        return not self._told[Told.NOT_OK]
+        return not self._stats[Stat.NOT_OK]
 
     def _of(self, name: str) -> Array:
         return self._frames[name][self._rows]
@@ -292,15 +292,15 @@ class FrameColumns:
         return self._capture.columns(self._frames, first, which, self._count)
 
     @cached_property
-    def _told(self) -> list[int]:
-        """What it found out, by ``Told``."""
-        told: list[int] = self._numbers.told.tolist()
-        return told
+    def _stats(self) -> list[int]:
+        """What it found out, by ``Stat``."""
+        stats: list[int] = self._numbers.stats.tolist()
+        return stats
 
     @cached_property
     def _clients(self) -> Array:
         """The ends that are clients: twice a slot, one more for its end B."""
-        return self._numbers.ends[: self._told[Told.ENDS]]
+        return self._numbers.ends[: self._stats[Stat.ENDS]]
 
     def _hosts(self, ends: Array) -> Text:
         """The address of one of these ends for each frame: of that at the place of its client."""
@@ -323,13 +323,13 @@ class FrameColumns:
         return pa.array(self._numbers.number)
 
     def timestamp(self) -> pa.Array:
-        valid, nulls = None, self._told[Told.NO_TIME]
+        valid, nulls = None, self._stats[Stat.NO_TIME]
         if nulls:
             valid = pa.py_buffer(np.packbits(self._of("time") != NO_TIME, bitorder="little"))
         return pa.Array.from_buffers(TIMESTAMP, self._count, [valid, pa.py_buffer(self._numbers.micros)], nulls)
 
     def direction(self) -> Text:
-        responses = self._told[Told.RESPONSES]
+        responses = self._stats[Stat.RESPONSES]
         if responses in (0, self._count):
             return columns.constant(DIRECTIONS[responses > 0], self._count)
         return columns.picked(_directions(), self._numbers.response)
@@ -347,37 +347,37 @@ class FrameColumns:
         return pa.array(self._numbers.broker_port)
 
     def api_key(self) -> pa.Array:
-        return self._unless(Told.NO_API, "api", self._numbers.api)
+        return self._unless(Stat.NO_API, "api", self._numbers.api)
 
     def api_name(self) -> Text:
-        if self._told[Told.NO_NAME]:
+        if self._stats[Stat.NO_NAME]:
             # The last one is that of no API.
             named, keys = _names_or_none(), self._of("api")
             return columns.picked(named, np.where((keys < 0) | (keys >= len(named)), len(named) - 1, keys))
         named, keys = _api_names(), self._numbers.named
-        if self._told[Told.MIXED]:
+        if self._stats[Stat.MIXED]:
             return columns.picked(named, keys)
         return columns.constant(named.texts[int(keys[0])].as_py(), self._count)
 
     def api_version(self) -> pa.Array:
-        return self._unless(Told.NO_VERSION, "version", self._numbers.version)
+        return self._unless(Stat.NO_VERSION, "version", self._numbers.version)
 
     def correlation_id(self) -> pa.Array:
-        return self._unless(Told.NO_ID, "id", self._numbers.id)
+        return self._unless(Stat.NO_ID, "id", self._numbers.id)
 
     def _unless(self, which: int, name: str, made: Array) -> pa.Array:
         """``made`` as a column, null if the frames have no ``name``."""
-        return pa.array(made, mask=self._of(name) == ABSENT if self._told[which] else None)
+        return pa.array(made, mask=self._of(name) == ABSENT if self._stats[which] else None)
 
     def client_id(self) -> Text:
-        numbers = self._numbers.clients[: self._told[Told.CLIENTS]].tolist()
+        numbers = self._numbers.clients[: self._stats[Stat.CLIENTS]].tolist()
         return columns.picked(self._capture.clients(self._frames, numbers), self._numbers.client)
 
     def size(self) -> pa.Array:
         return pa.array(self._numbers.size)
 
     def latency_ms(self) -> pa.Array:
-        made, nulls = self._numbers, self._told[Told.NO_LATENCY]
+        made, nulls = self._numbers, self._stats[Stat.NO_LATENCY]
         valid = pa.py_buffer(made.timed) if nulls else None
         return pa.Array.from_buffers(pa.float64(), self._count, [valid, pa.py_buffer(made.millis)], nulls)
 
@@ -387,7 +387,7 @@ class FrameColumns:
         return columns.pick(WORDS, self._statuses)
 
     def error(self) -> Any:
-        if not self._told[Told.WRONG] and not self._more:
+        if not self._stats[Stat.WRONG] and not self._more:
             return columns.constant(None, self._count)
         reason, detail = self._of("reason"), self._of("detail")
         wrong = np.flatnonzero(reason).tolist()
@@ -404,7 +404,7 @@ class FrameColumns:
         if not self._all_ok:
             readable &= _WITH_BODY[self._statuses]
         newer = None
-        if self._told[Told.ASKING]:
+        if self._stats[Stat.ASKING]:
             newer = made.version > api_table().apis["latest"][ApiKey.API_VERSIONS]
             newer &= made.api == ApiKey.API_VERSIONS
         return errors.column(self._frames, self._rows.start, readable, newer)

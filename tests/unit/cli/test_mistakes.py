@@ -121,7 +121,8 @@ def test_a_filter_that_matches_nothing_says_so(jobs: str, capsys: pytest.Capture
 def test_client_ids_are_separated_by_commas_and_may_hold_some() -> None:
     assert options.TEXTS.read("a, b") == ("a", "b")
     assert options.TEXTS.read(r"a\,b,c\d") == ("a,b", r"c\d")
-    assert options.TEXTS.read("") is None
+    with pytest.raises(ValueError, match="it is empty"):
+        options.TEXTS.read("")
     told = options.texts({"client_ids": ["a,b", "c"], "topics": ["x", "y"]}, options.LOAD)
     assert told == {"client_ids": r"a\,b,c", "topics": "x,y"}
     assert options.values(told)["client_ids"] == ("a,b", "c")

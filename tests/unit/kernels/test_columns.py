@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from kwire.kernels.columns import Met, Told, columns_of, frame_columns, spread_texts
+from kwire.kernels.columns import Seen, Stat, columns_of, frame_columns, spread_texts
 from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import ABSENT, CONNECTION, FRAME
 from kwire.kernels.numbers import SLACK
@@ -37,60 +37,60 @@ def test_each_column_is_what_numpy_makes_of_the_rows(engine: Engine, seed: int, 
         connections[name] = some.integers(0, 65536, SLOTS)
     has_name = np.ones(NAMED, np.uint8)
     has_name[7] = 0
-    met = Met(np.full(2 * SLOTS, -1, np.int32), np.full(CLIENTS + 1, -1, np.int32))
+    seen = Seen(np.full(2 * SLOTS, -1, np.int32), np.full(CLIENTS + 1, -1, np.int32))
     which = some.integers(0, COUNT, 77) if chosen else np.zeros(0, np.int64)
     picked = table[which] if chosen else table[10:110]
     made = columns_of(len(picked))
     for _ in range(2):  # the lists of what was met are as before
-        engine(frame_columns)(table, 10, which, connections, has_name, met, made)
+        engine(frame_columns)(table, 10, which, connections, has_name, seen, made)
     of = connections[picked["slot"]]
     b_asks = picked["client_side"] == 1
-    told = made.told
+    stats = made.stats
     assert made.number.tolist() == picked["number"].tolist()
     assert made.connection.tolist() == of["number"].tolist()
     assert made.client_port.tolist() == np.where(b_asks, of["b_port"], of["a_port"]).tolist()
     assert made.broker_port.tolist() == np.where(b_asks, of["a_port"], of["b_port"]).tolist()
     assert made.micros.tolist() == (picked["time"] // 1000).tolist()
     assert made.response.tolist() == picked["response"].tolist()
-    assert told[Told.RESPONSES] == picked["response"].sum()
+    assert stats[Stat.RESPONSES] == picked["response"].sum()
     assert made.size.tolist() == picked["size"].tolist()
-    ends, clients = made.ends[: told[Told.ENDS]], made.clients[: told[Told.CLIENTS]]
+    ends, clients = made.ends[: stats[Stat.ENDS]], made.clients[: stats[Stat.CLIENTS]]
     assert ends[made.end].tolist() == (2 * picked["slot"] + picked["client_side"]).tolist()
     assert clients[made.client].tolist() == picked["client"].tolist()
     assert len(set(ends.tolist())) == len(ends)
     assert len(set(clients.tolist())) == len(clients)
     for name, column, counted in (
-        ("api", made.api, Told.NO_API),
-        ("version", made.version, Told.NO_VERSION),
-        ("id", made.id, Told.NO_ID),
+        ("api", made.api, Stat.NO_API),
+        ("version", made.version, Stat.NO_VERSION),
+        ("id", made.id, Stat.NO_ID),
     ):
         absent = picked[name] == ABSENT
-        assert told[counted] == absent.sum()
+        assert stats[counted] == absent.sum()
         assert column.tolist() == np.where(absent, 0, picked[name]).tolist()
     assert made.named.tolist() == made.api.tolist()
     api = picked["api"]
-    assert told[Told.NO_NAME] == ((api < 0) | (api == 7)).sum()
+    assert stats[Stat.NO_NAME] == ((api < 0) | (api == 7)).sum()
     timed = picked["latency"] != ABSENT
-    assert told[Told.NO_LATENCY] == (~timed).sum()
+    assert stats[Stat.NO_LATENCY] == (~timed).sum()
     assert np.unpackbits(made.timed, count=len(picked), bitorder="little").astype(bool).tolist() == timed.tolist()
     assert made.millis[timed].tolist() == (np.maximum(picked["latency"], 0)[timed] / 1e6).tolist()
-    assert told[Told.MIXED] != 0
-    assert told[Told.WRONG] == (picked["reason"] != 0).sum()
-    assert told[Told.ASKING] == (api == 18).sum()
+    assert stats[Stat.MIXED] != 0
+    assert stats[Stat.WRONG] == (picked["reason"] != 0).sum()
+    assert stats[Stat.ASKING] == (api == 18).sum()
 
 
 def test_whether_all_are_of_one_api(engine: Engine) -> None:
     table = np.zeros(3, FRAME)
     table["api"] = 18
-    met = Met(np.full(2, -1, np.int32), np.full(1, -1, np.int32))
+    seen = Seen(np.full(2, -1, np.int32), np.full(1, -1, np.int32))
     table["client"] = -1
     for api, mixed in ((18, False), (3, True)):
         table["api"][1] = api
         made = columns_of(3)
         engine(frame_columns)(
-            table, 0, np.zeros(0, np.int64), np.zeros(1, CONNECTION), np.ones(20, np.uint8), met, made
+            table, 0, np.zeros(0, np.int64), np.zeros(1, CONNECTION), np.ones(20, np.uint8), seen, made
         )
-        assert bool(made.told[Told.MIXED]) is mixed
+        assert bool(made.stats[Stat.MIXED]) is mixed
 
 
 def test_texts_are_spread_over_rows(engine: Engine) -> None:

@@ -396,7 +396,7 @@ def test_acks_where_it_usually_is_is_what_its_program_reads(
     id_ = b"" if version < 3 else empty if transaction is None else size(transaction) + transaction.encode()
     name = b"\xff\xff" if client is None else struct.pack(">h", len(client)) + client.encode()
     tags = (b"\0", b"\1\5\2hi") if flexible else (b"",)
-    by_program = api_table()._replace(acks_behind=np.full_like(api_table().acks_behind, -1))
+    by_program = api_table()._replace(acks_after=np.full_like(api_table().acks_after, -1))
     seen = set()
     for acks, tag in itertools.product((-1, 0, 1, 0x100), tags):
         whole = struct.pack(">hhi", 0, version, 7) + name + tag + id_ + struct.pack(">hi", acks, 1000)
@@ -418,4 +418,4 @@ def test_acks_where_it_usually_is_is_what_its_program_reads(
 
 
 def test_acks_of_every_version_is_where_a_constant_says() -> None:
-    assert (api_table().acks_behind[:, 0] >= 0).all()
+    assert (api_table().acks_after[:, 0] >= 0).all()

@@ -12,7 +12,7 @@ from kwire.kernels.engine import MACHINE, PYTHON, Engine
 from kwire.kernels.judging import UNREADABLE, left_over
 from kwire.kernels.layouts import FRAME
 from kwire.kernels.programs import INSTRUCTION, MAX_DEPTH, Op, registers_of
-from kwire.kernels.roles import Facts
+from kwire.kernels.roles import Apis
 from kwire.kernels.shapes import KIND, NOWHERE, WAYS, Memory, memory_for
 from kwire.protocol.api_table import api_table
 from kwire.schema.keys import ApiKey
@@ -106,7 +106,7 @@ def said(
     version: int,
     bodies: list[bytes],
     memory: Memory,
-    known: Facts | None = None,
+    known: Apis | None = None,
     room: int = 4096,
 ) -> tuple[Any, list[list[int]]]:
     """What is left over behind bodies of one kind, and the errors in them, if there is ``room``."""
