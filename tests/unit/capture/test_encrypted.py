@@ -390,7 +390,8 @@ def test_a_hole_is_given_up_by_what_was_acknowledged_meanwhile() -> None:
     over_tls(Talk(one.wire[9:], one.keys), connection)
     # Without the second half, the third request is known when the hole is given up, before its answer comes.
     said = _alike([packet for packet in connection.packets if packet is not gone], one)
-    assert sorted(said) == ["GAP"] * 2 + ["OK"] * 4
+    # The last exchange ends with the capture. What acknowledgements say of encrypted bytes does not confirm it.
+    assert sorted(said) == ["GAP"] * 2 + ["OK"] * 2 + ["UNCONFIRMED"] * 2
 
 
 @pytest.mark.parametrize("gone", [[0], [1], [0, 1], [0, 1, 2]])
