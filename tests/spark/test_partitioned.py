@@ -264,7 +264,7 @@ def test_a_reader_plans_only_the_files_that_are_wanted(tree: Path) -> None:
         source = KwireDataSource({"path": str(tree), "pushFilters": "true", **options})
         reader: Any = source.reader(source.schema())
         assert list(reader.pushFilters(list(conditions))) == (list(conditions) if options else [])
-        files = [file for one in reader.partitions() for file in (one.whole.files if options else one.files)]
+        files = [file for one in reader.partitions() for file in (one.captures.files if options else one.files)]
         return sorted(str(Path(file.name).parent.name) for file in files)
 
     assert planned(EqualTo(("date",), DAY)) == ["sensor=east", "sensor=w%3A1"]

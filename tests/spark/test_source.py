@@ -238,8 +238,7 @@ def test_a_folder_without_files_or_a_missing_file_is_one_clear_error(spark: Spar
     [
         (
             {"table": "packets"},
-            "no table 'packets': the option 'table' is one of frames, messages, partitions, records, batches, "
-            "client_metrics, calls, connections",
+            "the option 'table', where the format is capture: no table 'packets': there are frames, messages, ",
         ),
         ({"ports": "kafka"}, "no port 'kafka'"),
         ({"maxPartitionBytes": "much"}, "not 'much': the option 'maxPartitionBytes' is a number of bytes"),

@@ -173,8 +173,14 @@ def by_software(made: Tables) -> Counter[tuple[Any, ...]]:
     return Counter((*key, count, sizes[key]) for key, count in found.items())
 
 
+def by_status(made: Tables) -> Counter[tuple[Any, ...]]:
+    found = Counter(one["status"] for one in made["frames"])
+    return Counter((status, count) for status, count in found.items())
+
+
 CASES = [
     Case("sum(length(r.value)) AS bytes", by_client),
+    Case("SELECT status, count(*) FROM frames", by_status),
     Case("LEFT ANTI JOIN frames a", unanswered, ("capture", "connection", "frame")),
     Case("FROM commits", commits),
     Case("GROUP BY ALL ORDER BY 4 DESC", errors),

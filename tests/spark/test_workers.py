@@ -80,7 +80,7 @@ def _streamed(spark: SparkSession, path: Path, **options: str) -> None:
 FAILURES: dict[str, tuple[Callable[[SparkSession, Path], Any], str]] = {
     "an option": (
         lambda spark, path: spark.read.format("kwire").option("table", "x").load(str(path)),
-        "KwireError: no table 'x': the option 'table' is one of frames, ",
+        "KwireError: the option 'table', where the format is capture: no table 'x': there are frames, ",
     ),
     "a path": (
         lambda spark, path: spark.read.format("kwire").load(f"{path}/none").collect(),
