@@ -27,7 +27,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Callable
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
 from kwire.errors import DecodeError, EncodeError, LimitError
 
@@ -35,12 +35,12 @@ __all__ = ["CODECS", "Codec", "compress", "decompress"]
 
 Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
-CODECS: Final[tuple[Codec, ...]] = ("none", "gzip", "snappy", "lz4", "zstd")
-_ZSTD: Final = CODECS.index("zstd")
+CODECS: Final[tuple[Codec, ...]] = get_args(Codec)
 """Codec names, by their number in the attributes of a batch or message (bits 0 to 2).
 
-5 to 7 are not defined.
+The numbers after these, up to 7, are not defined.
 """
+_ZSTD: Final = CODECS.index("zstd")
 
 Data = bytes | bytearray | memoryview
 
@@ -67,14 +67,14 @@ _ZSTD_WINDOW: Final = 1 << 27
 
 
 def decompress(codec: int, data: Data, limit: int, *, magic: int = 2) -> bytes:
-    """What ``data`` decompresses to with codec number ``codec`` (1 to 4).
+    """What ``data`` decompresses to with codec number ``codec`` (its place in ``CODECS``, from 1).
 
     ``limit`` is the most bytes that may come out. ``magic`` is that of the batch or message; magic 0 allows the old LZ4
     header checksum. Raises ``LimitError`` when it would be more. Raises ``DecodeError`` when the data is not what the
     codec writes or the codec is not defined.
     """
     try:
-        read = _READERS[codec]
+        read = _KINDS[codec].read
     except KeyError:
         raise DecodeError(f"compression codec {codec} is not defined") from None
     if codec == _ZSTD and magic < 2:
@@ -89,24 +89,22 @@ def decompress(codec: int, data: Data, limit: int, *, magic: int = 2) -> bytes:
 
 
 def compress(codec: int, data: Data, *, magic: int = 2, level: int | None = None) -> bytes:
-    """``data`` compressed with codec number ``codec`` (1 to 4), framed as Kafka's Java client frames it.
+    """``data`` compressed with codec number ``codec``, framed as Kafka's Java client frames it.
 
     ``level`` is the codec's own: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22. ``None`` is the library's default.
     snappy has none. ``magic`` 0 writes LZ4 with the old header checksum. Raises ``EncodeError`` for a codec that is not
     defined (zstd: not before magic 2) or a level that it does not have.
     """
     try:
-        write = _WRITERS[codec]
+        kind = _KINDS[codec]
     except KeyError:
         raise EncodeError(f"compression codec {codec} is not defined") from None
     if codec == _ZSTD and magic < 2:
         raise EncodeError(f"compression zstd is not defined for magic {magic}")
-    if level is not None:
-        low, high = _LEVELS[codec]
-        if not low <= level <= high:
-            allowed = f"{low} to {high}" if low <= high else "none"
-            raise EncodeError(f"{CODECS[codec]} has no level {level} (levels: {allowed})")
-    return write(data, level, magic)
+    if level is not None and level not in kind.levels:
+        allowed = f"{kind.levels[0]} to {kind.levels[-1]}" if kind.levels else "none"
+        raise EncodeError(f"{CODECS[codec]} has no level {level} (levels: {allowed})")
+    return kind.write(data, level, magic)
 
 
 def _too_much(codec: str, limit: int) -> LimitError:
@@ -394,16 +392,18 @@ def _write_zstd(data: Data, level: int | None, magic: int) -> bytes:
     return zstandard.ZstdCompressor(level=3 if level is None else level, write_content_size=False).compress(data)
 
 
-_READERS: Final[dict[int, Callable[[Data, int, int], bytes]]] = {
-    1: _read_gzip,
-    2: _read_snappy,
-    3: _read_lz4,
-    4: _read_zstd,
+class _Kind(NamedTuple):
+    """How a codec is read and written, and the levels that it has."""
+
+    read: Callable[[Data, int, int], bytes]
+    write: Callable[[Data, int | None, int], bytes]
+    levels: range = range(0)
+
+
+_KINDS_BY_NAME: Final[dict[Codec, _Kind]] = {
+    "gzip": _Kind(_read_gzip, _write_gzip, range(10)),
+    "snappy": _Kind(_read_snappy, _write_snappy),
+    "lz4": _Kind(_read_lz4, _write_lz4, range(-16, 18)),
+    "zstd": _Kind(_read_zstd, _write_zstd, range(-131072, 23)),
 }
-_WRITERS: Final[dict[int, Callable[[Data, int | None, int], bytes]]] = {
-    1: _write_gzip,
-    2: _write_snappy,
-    3: _write_lz4,
-    4: _write_zstd,
-}
-_LEVELS: Final[dict[int, tuple[int, int]]] = {1: (0, 9), 2: (1, 0), 3: (-16, 17), 4: (-131072, 22)}
+_KINDS: Final = {CODECS.index(name): kind for name, kind in _KINDS_BY_NAME.items()}

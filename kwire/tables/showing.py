@@ -203,8 +203,9 @@ def latency(row: Row) -> str:
 
 
 def status(row: Row) -> str:
-    """Status and error of a row."""
-    return row["status"] if row["error"] is None else f"{row['status']}: {readable(row['error'])}"
+    """Status of a row, and its error where the table has that column."""
+    error = row.get("error")
+    return str(row["status"]) if error is None else f"{row['status']}: {readable(error)}"
 
 
 def partition(row: Row) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import tunnels
 
-from kwire import capture
+from kwire import capture, log
 
 ROOT = Path(__file__).resolve().parents[3]
 RECIPES = dict(
@@ -25,6 +25,7 @@ RECIPES = dict(
 BRIEF = ("--table", "messages", "--brief")
 DIFF = re.compile(r"^( *)```diff\n\1# (\S+)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 CLIENTS = ROOT / "tests" / "golden" / "kafka-4.3-kraft-java" / "clients.pcap"
+SEGMENT = ROOT / "tests" / "golden" / "segments" / "4.3-kraft" / "__consumer_offsets-0" / "00000000000000000000.log"
 GOLDEN = ROOT / "tests" / "golden" / "kafka-3.9-kraft-raw" / "every-version.pcap"
 
 
@@ -54,7 +55,7 @@ def changed(text: str, lines: list[str]) -> str:
 
 def carried_out(recipe: str, tree: Path) -> list[str]:
     """Applies the diffs of a recipe to a copy of the package, and gives the files that they change."""
-    for folder in ("kwire", "schemas"):
+    for folder in ("kwire", "schemas", "docs"):
         shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__"))
     files = []
     for indent, name, body in DIFF.findall(RECIPES[recipe]):
@@ -79,7 +80,7 @@ def python(tree: Path, *arguments: str) -> str:
         text=True,
         capture_output=True,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     return done.stdout
 
 
@@ -98,14 +99,31 @@ def test_a_version_with_a_tagged_field(tmp_path: Path) -> None:
     assert said == "east True\n"
 
 
+def test_a_schema_gets_its_canonical_form_with_the_docs(tmp_path: Path) -> None:
+    carried_out("A version with a tagged field", tmp_path)
+    file = tmp_path / "schemas/12_heartbeat.kwire"
+    good = file.read_text()
+    file.write_text(good.replace("null  5+  tag 0\n", "null 5+ tag 0 5+\n"))
+    assert file.read_text() != good
+    assert "wrote schemas/12_heartbeat.kwire" in python(tmp_path, "docs/fill.py")
+    assert file.read_text() == good
+
+
 def test_a_secret_field(tmp_path: Path) -> None:
-    assert carried_out("A secret field", tmp_path) == ["schemas/12_heartbeat.kwire"]
+    assert carried_out("A secret field", tmp_path) == ["schemas/11_join_group.kwire"]
     said = python(
-        tmp_path, "-c", "import kwire.messages as m\nprint(m.HeartbeatRequest(group_id='shown', member_id='hidden'))"
+        tmp_path, "-c", "import kwire.messages as m\nprint(m.JoinGroupRequest(group_id='shown', reason='hidden'))"
     )
     assert "shown" in said
     assert "hidden" not in said
-    # Nor does a table: requests have it, responses of other APIs still do.
+
+
+def test_a_column_that_is_filled_from_a_secret_field_is_null(tmp_path: Path) -> None:
+    carried_out("A secret field", tmp_path)
+    file = tmp_path / "schemas/12_heartbeat.kwire"
+    lines = ["-  member_id          string", "+  member_id          string              secret"]
+    file.write_text(changed(file.read_text(), lines))
+    # It is null in requests; responses of other APIs still have theirs.
     rows = python(tmp_path, "-m", "kwire.cli", "decode", str(CLIENTS), "--table", "calls", "--format", "jsonl")
     members = {(row["api_name"], row["direction"]) for row in map(json.loads, rows.splitlines()) if row["member_id"]}
     assert ("JoinGroup", "response") in members
@@ -116,10 +134,41 @@ def test_a_secret_field(tmp_path: Path) -> None:
 
 def test_a_table_over_connections(tmp_path: Path) -> None:
     files = carried_out("A table over connections", tmp_path)
-    assert files == ["kwire/tables/ports.py", "kwire/tables/__init__.py"]
+    assert files == ["kwire/tables/ports.py", "kwire/tables/__init__.py", "docs/tables.md"]
     said = python(tmp_path, "-m", "kwire.cli", "decode", str(GOLDEN), "--table", "ports", "--format", "jsonl")
     ports = [json.loads(line)["port"] for line in said.splitlines()]
     assert ports == [row["broker_port"] for batch in capture.read(GOLDEN, "connections") for row in batch.to_pylist()]
+
+
+def test_a_table_over_segments(tmp_path: Path) -> None:
+    files = carried_out("A table over segments", tmp_path)
+    assert files == ["kwire/tables/log_epochs.py", "kwire/tables/__init__.py", "docs/tables.md"]
+    command = ("-m", "kwire.cli", "decode", str(SEGMENT), "--table", "epochs")
+    rows = [json.loads(line) for line in python(tmp_path, *command, "--format", "jsonl").splitlines()]
+    batches = [row for batch in log.batches(SEGMENT) for row in batch.to_pylist()]
+    assert [row["epoch"] for row in rows] == [*dict.fromkeys(row["partition_leader_epoch"] for row in batches)]
+    assert rows[0]["first_offset"] == batches[0]["base_offset"]
+    assert {row["status"] for row in rows} == {"ok"}
+    assert "epoch" in python(tmp_path, *command)
+    one = python(tmp_path, *command, "--columns", "epoch", "--format", "jsonl")
+    assert [json.loads(line) for line in one.splitlines()] == [{"epoch": row["epoch"]} for row in rows]
+
+
+def test_a_record_codec(tmp_path: Path) -> None:
+    assert carried_out("A record codec", tmp_path) == ["kwire/records/compression.py"]
+    said = python(
+        tmp_path,
+        "-c",
+        "from kwire import records\n"
+        "from kwire.errors import EncodeError\n"
+        "data = records.encode([records.Record(b'k', b'v')], compression='bzip2', level=3)\n"
+        "print(b'BZh3' in data, [one.value for one in records.decode(data)])\n"
+        "try:\n"
+        "    records.encode([records.Record(b'k', b'v')], compression='bzip2', level=10)\n"
+        "except EncodeError as wrong:\n"
+        "    print(wrong)\n",
+    )
+    assert said == "True [b'v']\nbzip2 has no level 10 (levels: 1 to 9)\n"
 
 
 def test_a_column(tmp_path: Path) -> None:
@@ -132,16 +181,6 @@ def test_a_column(tmp_path: Path) -> None:
         assert rows
         assert all(row["size_kb"] == row["size"] / 1024 for row in rows)
         assert all(row["has_body"] == (row["body"] is not None) for row in rows)
-
-
-@pytest.mark.wide
-def test_a_column_breaks_no_test_of_its_table(tmp_path: Path) -> None:
-    carried_out("A column", tmp_path)
-    shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__", "golden"))
-    (tmp_path / "tests" / "golden").symlink_to(ROOT / "tests" / "golden")
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    tests = [f"tests/unit/tables/test_{name}.py" for name in ("frames", "typed", "tables")]
-    python(tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests)
 
 
 def test_a_tunnel(tmp_path: Path) -> None:
@@ -163,7 +202,6 @@ def test_a_tunnel(tmp_path: Path) -> None:
         [row[name] for name in same] for row in rows["plain"]
     ]
     assert sum(row["responses"] for row in rows["plain"]) > 1
-    shutil.copytree(ROOT / "docs", tmp_path / "docs")
     python(tmp_path, "docs/fill.py")
     assert "`lisp:`" in (tmp_path / "docs" / "tables.md").read_text()
 
@@ -176,7 +214,6 @@ def test_a_finding_rule(tmp_path: Path) -> None:
             "--set", f"heartbeats={limit}",
         )  # fmt: skip
         assert [json.loads(line)["rule"] for line in said.splitlines()] == ["heartbeat-storm"] * count
-    shutil.copytree(ROOT / "docs", tmp_path / "docs")
     python(tmp_path, "docs/fill.py")
     line = (
         "| `heartbeat-storm` | medium | a client that sends heartbeats all the time | `heartbeats` (600 in a minute) |"
@@ -208,6 +245,41 @@ def test_a_reading_option(tmp_path: Path) -> None:
     )  # fmt: skip
     assert refused.returncode == 2
     assert "--brief is for the table messages, not frames" in refused.stderr
+
+
+OF_SCHEMAS = (
+    "schema/test_parser.py::test_the_schema_files_are_in_canonical_form",
+    "schema/test_loader.py",
+    "cli/test_schema.py",
+    "protocol/test_secrets.py",
+)
+OF_TABLES = ("tables/test_tables.py", "tables/test_filters.py", "house/test_docs_tables.py")
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize(
+    ("recipe", "tests"),
+    {
+        "A version with a tagged field": OF_SCHEMAS,
+        "A secret field": OF_SCHEMAS,
+        "A table over connections": OF_TABLES,
+        "A table over segments": OF_TABLES,
+        "A column": tuple(f"tables/test_{name}.py" for name in ("frames", "messages", "typed", "tables")),
+        "A command": ("cli/test_mistakes.py::test_a_mistake_is_one_line",),
+        "A record codec": (
+            "records/test_compression.py::test_a_codec_that_is_not_defined_is_refused",
+            "records/test_decoding.py",
+        ),
+    }.items(),
+    ids=str,
+)
+def test_a_recipe_breaks_no_test(recipe: str, tests: tuple[str, ...], tmp_path: Path) -> None:
+    carried_out(recipe, tmp_path)
+    shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__", "golden"))
+    (tmp_path / "tests" / "golden").symlink_to(ROOT / "tests" / "golden")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    of_unit = [f"tests/unit/{one}" for one in tests]
+    python(tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *of_unit)
 
 
 def test_a_diff_that_does_not_fit_is_found() -> None:

