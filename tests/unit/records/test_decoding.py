@@ -387,7 +387,8 @@ def test_an_unknown_column_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("magic", "codec"),
-    [(magic, codec) for magic in (0, 1, 2) for codec in CODECS if codec != "zstd" or magic == 2],
+    # kafka-python has these five.
+    [(magic, codec) for magic in (0, 1, 2) for codec in CODECS[:5] if codec != "zstd" or magic == 2],
 )
 def test_what_kafka_python_writes_is_read(magic: int, codec: Codec) -> None:
     builder = MemoryRecordsBuilder(magic=magic, compression_type=CODECS.index(codec), batch_size=1 << 20)

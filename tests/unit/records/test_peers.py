@@ -14,7 +14,8 @@ from kwire.records import CODECS, Codec, Record, decode, encode, encode_batch
 
 pytestmark = pytest.mark.usefixtures("engine")
 
-FORMATS = [(magic, codec) for magic in (0, 1, 2) for codec in CODECS if codec != "zstd" or magic == 2]
+# The peers have these five.
+FORMATS = [(magic, codec) for magic in (0, 1, 2) for codec in CODECS[:5] if codec != "zstd" or magic == 2]
 
 
 def sample(magic: int, count: int = 300) -> list[Record]:
