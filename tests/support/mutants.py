@@ -136,7 +136,7 @@ MUTANTS: Final = [
         "kernels/test_roles.py::test_controlled_shutdown_has_a_client_id_from_version_1_on",
     ),
     # Frames of other protocols that are Produce requests by chance.
-    Mutant("kernels/judging.py", "behind < 0 or (-1 <= acks <= 1 and", "behind < 0 or (",
+    Mutant("kernels/judging.py", "after < 0 or (-1 <= acks <= 1 and", "after < 0 or (",
            "capture/test_other_protocols.py::test_acks_that_brokers_refuse_do_not_tell_and_are_rows_where_something_else_does"),
     Mutant("kernels/roles.py", "if (named or unanswered) and plausible_request", "if plausible_request",
            "capture/test_other_protocols.py::test_protocols_that_nobody_has_designed_have_no_good_frame"),
