@@ -44,6 +44,7 @@ _SIMPLE: Final = struct.Struct(">3I")
 _SIMPLE_SIZE: Final = 16
 _PACKET: Final = struct.Struct(">BBHHHBBH4s4sHHIIBBHHH")
 _HEADERS: Final = 40
+_SYN: Final = 2
 _ACK: Final = 16
 _WORD: Final = (1 << 32) - 1
 
@@ -78,11 +79,15 @@ class Chunks:
 
     ``requests``: the value of ``Chunk.side`` for what clients send. Then ``ports`` of the reader must be
     ``BROKER_PORT``. None: only that there are two sides is known. Who is the client is decided as in any capture.
+
+    ``from_start``: the first chunk of each connection is its beginning, and byte 0 of a direction its first. Otherwise
+    a connection may have begun before, as in a capture without its SYN.
     """
 
-    def __init__(self, chunks: Iterable[Chunk], requests: Any = None) -> None:
+    def __init__(self, chunks: Iterable[Chunk], requests: Any = None, *, from_start: bool = False) -> None:
         self._chunks = iter(chunks)
         self._requests = requests
+        self._from_start = from_start
         self._pairs: dict[Any, _Pair] = {}
         self._keys: dict[int, Any] = {}
         self._packets = 0
@@ -108,33 +113,43 @@ class Chunks:
         data = chunk.payload
         if not data:
             return
+        time = None if chunk.time is None else min(max(chunk.time, 0), _LATEST)
         pair = self._pairs.get(chunk.connection)
         if pair is None:
             pair = self._pairs[chunk.connection] = self._pair(chunk)
+            if self._from_start:
+                # Their sequence numbers are those before byte 0.
+                self._packet(pair, 0, b"", time, (_WORD, 0), _SYN)
+                self._packet(pair, 1, b"", time, (_WORD, 0), _SYN | _ACK)
         side = 0 if chunk.side == pair.first else 1
         at = pair.next[side] if chunk.position is None else chunk.position
-        time = None if chunk.time is None else min(max(chunk.time, 0), _LATEST)
-        source, target = pair.hosts[side], pair.hosts[1 - side]
-        from_port, to_port = pair.ports[side], pair.ports[1 - side]
         acknowledged = pair.next[1 - side] & _WORD
         for begin in range(0, len(data), LARGEST):
             part = data[begin : begin + LARGEST]
-            size = _HEADERS + len(part)
-            padding = -size % 4
-            if time is None:
-                total = _SIMPLE_SIZE + size + padding
-                self._ready += _SIMPLE.pack(3, total, size)
-            else:
-                total = _ENHANCED_SIZE + size + padding
-                self._ready += _ENHANCED.pack(6, total, 0, time >> 32, time & _WORD, size, size)
-            self._ready += _PACKET.pack(
-                *(0x45, 0, size, 0, 0x4000, 64, 6, 0, source, target),
-                *(from_port, to_port, (at + begin) & _WORD, acknowledged, 0x50, _ACK, 65_535, 0, 0),
-            )
-            self._ready += part
-            self._ready += bytes(padding) + total.to_bytes(4, "big")
-            self._packets += 1
+            self._packet(pair, side, part, time, ((at + begin) & _WORD, acknowledged), _ACK)
         pair.next[side] = max(pair.next[side], at + len(data))
+
+    def _packet(
+        self, pair: _Pair, side: int, part: bytes, time: int | None, numbers: tuple[int, int], flags: int
+    ) -> None:
+        """Adds a packet. ``numbers``: its sequence number, and what it acknowledges."""
+        size = _HEADERS + len(part)
+        padding = -size % 4
+        if time is None:
+            total = _SIMPLE_SIZE + size + padding
+            self._ready += _SIMPLE.pack(3, total, size)
+        else:
+            total = _ENHANCED_SIZE + size + padding
+            self._ready += _ENHANCED.pack(6, total, 0, time >> 32, time & _WORD, size, size)
+        source, target = pair.hosts[side], pair.hosts[1 - side]
+        from_port, to_port = pair.ports[side], pair.ports[1 - side]
+        self._ready += _PACKET.pack(
+            *(0x45, 0, size, 0, 0x4000, 64, 6, 0, source, target),
+            *(from_port, to_port, *numbers, 0x50, flags, 65_535, 0, 0),
+        )
+        self._ready += part
+        self._ready += bytes(padding) + total.to_bytes(4, "big")
+        self._packets += 1
 
     def _pair(self, chunk: Chunk) -> _Pair:
         if len(self._pairs) == MOST_CONNECTIONS:

@@ -51,6 +51,7 @@ def decode_frames(
     position: ColumnOrName | None = None,
     order: ColumnOrName | None = None,
     requests: str | None = "request",
+    from_start: bool = False,
     table: str = "frames",
     columns: Sequence[str] | None = None,
     **options: Any,
@@ -69,6 +70,9 @@ def decode_frames(
     - ``position``: which byte of its direction is the first of the chunk, if the tracer counts them. Then bytes that it
       has lost are ``gap`` rows.
     - ``order``: what puts chunks of the same time in order.
+
+    ``from_start``: the chunks of a connection are all from its beginning. Otherwise it may have begun before, and a frame
+    is ``unconfirmed`` until an answer or what follows shows that it is no value within another.
 
     ``columns`` chooses columns of the table. ``options`` are those of the data source (``limits``, ``payloads``,
     ``apis``, ``topics`` ...).
@@ -113,7 +117,7 @@ def decode_frames(
         for name in names
     ]
     schema = StructType(fields)
-    return mapped(placed, _Work(checked, tuple(names), schema, requests).rows, schema)
+    return mapped(placed, _Work(checked, tuple(names), schema, requests, from_start).rows, schema)
 
 
 def _nanoseconds(when: Column, type_: Any, unit: str | None) -> Column:
@@ -145,6 +149,7 @@ class _Work:
     names: tuple[str, ...]
     schema: StructType
     requests: str | None
+    from_start: bool
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the chunks of one task."""
@@ -161,7 +166,7 @@ class _Work:
         schema = to_arrow_schema(self.schema, timezone="UTC")
         one = self.options
         values: dict[Any, Any] = {}
-        source = Chunks(_chunks(batches, values), self.requests)
+        source = Chunks(_chunks(batches, values), self.requests, from_start=self.from_start)
         found = read(
             source,
             {one.definition.name: ["connection", *(name for name in self.names if name != "connection")]},

@@ -162,6 +162,7 @@ def exchanges(
         connection=connection,
         time=time,
         time_unit=time_unit,
+        from_start=True,
         table=table,
         **options,
     )

@@ -189,8 +189,9 @@ def test_chunks(spark: SparkSession) -> None:
     chunk = len(REQUEST).to_bytes(4, "big") + REQUEST
     chunks = spark.createDataFrame([("c", "request", 1, chunk)], "c string, side string, at long, data binary")
     made = kwire.spark.decode_frames(
-        chunks, connection="c", direction="side", time="at", time_unit="s", payload="data", table="messages"
-    )
+        chunks, connection="c", direction="side", time="at", time_unit="s", payload="data", from_start=True,
+        table="messages",
+    )  # fmt: skip
     (row,) = made.collect()
     assert (row.connection, row.api_name, row.client_id, row.status) == ("c", "ApiVersions", "kwire", "ok")
 

@@ -136,7 +136,10 @@ def test_missing_packets_cost_frames_but_make_none_up(seed: int, lost: int, wind
     made_up = [row for row in found if row[-1] == "ok" and row not in wanted]
     assert made_up == []
     # Each packet that is missing costs at most the frames in it, their responses, and what it hides the border of.
-    assert sum(row[-1] == "ok" for row in found) >= len(wanted) - 8 * lost
+    # Of Produce requests of version 2 that are sent side by side, nothing confirms what was searched.
+    there = [row for row in found if row[-1] in ("ok", "unconfirmed")]
+    assert len(there) >= len(wanted) - 8 * lost
+    assert {row[:-1] for row in there} <= {row[:-1] for row in wanted}
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:

@@ -105,6 +105,9 @@ def test_exchanges_are_paired_within_a_connection(spark: SparkSession) -> None:
     assert {(row.api_name, row.api_version, row.client_id, row.status) for row in found.values()} == {
         ("Produce", 9, "billing", "ok")
     }
+    # Each row is a whole frame: one that nobody answers is no less certain.
+    asked = kwire.spark.exchanges(frames.where("direction = 'request'"), time_unit="s").collect()
+    assert [row.status for row in asked] == ["ok", "ok"]
     calls = kwire.spark.exchanges(frames, time_unit="s", table="calls").collect()
     assert sorted((row.connection, row.direction) for row in calls) == [
         (one, side) for one in "xy" for side in ("request", "response")

@@ -78,4 +78,7 @@ def test_connections_have_their_keys_and_large_chunks_are_more_than_one_segment(
     ]
     # Nobody answers them, and nothing says that they are no values within others.
     assert found == [(len(frame) - 4, "unconfirmed")] * 2
+    whole = Chunks([Chunk(key, "in", 10**18, payload) for key, payload in sent], "in", from_start=True)
+    made = [row for batch in capture.read(whole, "frames", ports=(BROKER_PORT,)) for row in batch.to_pylist()]
+    assert [(row["size"], row["status"], row["direction"]) for row in made] == [(len(frame) - 4, "ok", "request")] * 2
     assert [source.key_of(one) for one in (0, 4)] == [("a", 1), ("b", 1)]
