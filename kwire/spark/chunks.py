@@ -71,8 +71,8 @@ def decode_frames(
       has lost are ``gap`` rows.
     - ``order``: what puts chunks of the same time in order.
 
-    ``from_start``: the chunks of a connection are all from its beginning. Otherwise it may have begun before, and a frame
-    is ``unconfirmed`` until an answer or what follows shows that it is no value within another.
+    ``from_start``: the chunks of a connection are all from its beginning. Otherwise it may have begun before, and a
+    frame is ``unconfirmed`` until an answer or what follows shows that it is no value within another.
 
     ``columns`` chooses columns of the table. ``options`` are those of the data source (``limits``, ``payloads``,
     ``apis``, ``topics`` ...).
