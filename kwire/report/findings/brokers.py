@@ -37,6 +37,8 @@ class Limits:
     """this time. Clients give up after 30 s by default."""
 
 
+_NO_NAME: Final = "an unknown API"
+"""In place of the name of an API key that no API has."""
 _SLOT: Final = 250_000
 """Microseconds. In a slot a broker has answered, or it has not."""
 _MOST_RUNS: Final = 1 << 14
@@ -206,14 +208,14 @@ class Stalled(Rule[Limits]):
         """Requests that waited long, with or without an answer, by broker."""
         for time, row in self._late:
             broker, (capture, connection, frame, api, latency) = row[: len(BROKER)], row[len(BROKER) :]
-            yield broker, _Wait(time - round(latency * 1000), time, (capture, connection, frame), api)
+            yield broker, _Wait(time - round(latency * 1000), time, (capture, connection, frame), api or _NO_NAME)
         if not self._left:
             return
         closed = {row: time for time, row in self._left if time != UNDATED}
         answered = dict(_among(self._answered, closed))
         asked: dict[tuple[Any, ...], tuple[int, str]] = {}
         for key, one in _among(self._asked, closed):
-            of, api = key[:-1], key[-1]
+            of, api = key[:-1], key[-1] or _NO_NAME
             if of in closed and one.last is not None:
                 asked[of] = max(asked.get(of, (one.last, api)), (one.last, api))
         for of, (since, api) in asked.items():
