@@ -265,6 +265,7 @@ def main() -> None:
             made = subprocess.run(
                 [*command, "--only", arguments.only],
                 env=os.environ | {"PYTHONPATH": str(tree)},
+                cwd=tree,  # workers import from the folder that they are in
                 stdout=subprocess.PIPE,
                 check=True,
             )
