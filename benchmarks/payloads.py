@@ -17,6 +17,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from io import BytesIO
@@ -203,7 +204,7 @@ def without_spark(count: int, rounds: int, only: str) -> None:
             print(f"{name:20} {found['payloads']:9.3f} us   capture {found['capture']:9.3f} us   ratio {ratio:.2f}")
 
 
-def in_spark(count: int, rounds: int, only: str) -> dict[str, list[tuple[float, float]]]:
+def in_spark(count: int, rounds: int, only: str, folder: str) -> dict[str, list[tuple[float, float]]]:
     """Seconds of the clock and of CPU for each round of each case."""
     from pyspark.sql import SparkSession
     from pyspark.sql.pandas.functions import arrow_udf
@@ -225,8 +226,8 @@ def in_spark(count: int, rounds: int, only: str) -> dict[str, list[tuple[float, 
         payloads = make(count // each)
         spark.createDataFrame(pa.table({"payload": pa.array(payloads, pa.binary())})).repartition(2).write.mode(
             "overwrite"
-        ).parquet(f"/tmp/kwire-payloads-{os.getpid()}")
-        frame = spark.read.parquet(f"/tmp/kwire-payloads-{os.getpid()}").cache()
+        ).parquet(f"{folder}/payloads")
+        frame = spark.read.parquet(f"{folder}/payloads").cache()
         frame.count()
         functions = {name: columns(name, "payload"), f"{name}: identity": identity("payload")}
         if name == "record sets":
@@ -255,7 +256,8 @@ def main() -> None:
         without_spark(arguments.count, arguments.rounds, arguments.only)
         return
     if arguments.json:
-        print(json.dumps(in_spark(arguments.count, arguments.rounds, arguments.only)))
+        with tempfile.TemporaryDirectory() as folder:
+            print(json.dumps(in_spark(arguments.count, arguments.rounds, arguments.only, folder)))
         return
     trees = [Path(__file__).parent.parent, *arguments.tree]
     results: list[dict[str, list[tuple[float, float]]]] = [{} for _ in trees]

@@ -29,7 +29,7 @@ from kwire.protocol.headers import request_header_version
 from kwire.protocol.secrets import is_doubtful
 from kwire.records.window import writable
 
-__all__ = ["NO_SIZE", "SIZED", "TOLD", "Buffer", "Reader", "binary", "buffer_of", "chunks", "windows"]
+__all__ = ["NO_SIZE", "SIZED", "Buffer", "Reader", "binary", "buffer_of", "chunks", "windows"]
 
 Array = Any
 
@@ -39,8 +39,8 @@ MOST_PAYLOADS: Final = 1 << 14
 """Payloads that are decoded at once: each has some 200 bytes in its columns while it is looked at."""
 _MOST_NAMES: Final = 1 << 16
 
-NO_SIZE, SIZED, TOLD = range(3)
-"""Whether payloads begin with the size of the frame. TOLD: where the first four bytes are the size of the rest."""
+NO_SIZE, SIZED = range(2)
+"""Whether payloads begin with the size of the frame."""
 
 
 class Buffer(NamedTuple):
