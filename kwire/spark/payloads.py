@@ -9,9 +9,9 @@ order of time and pairs them, with one shuffle. Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql._typing import ColumnOrName
 
     from kwire.payloads.rows import Wanted
+    from kwire.payloads.types import RowOptions
 
 __all__ = ["exchanges", "partitions_of", "records_of"]
 
@@ -36,20 +37,19 @@ def records_of(
     api_key: ColumnOrName | int | None = None,
     api_version: ColumnOrName | int | None = None,
     keep: Sequence[str] | None = None,
-    sized: bool = False,
-    secrets: bool = False,
-    topic_ids: Mapping[str, str] | None = None,
+    **options: Unpack[RowOptions],
 ) -> DataFrame:
     """A row for each record in the Produce requests of a binary column.
 
     With ``api_key`` and ``api_version`` the payloads are responses to such requests: Fetch and ShareFetch have records.
 
     Columns: those of ``df`` that are to be kept (``keep``; all but the payload, if it is a column), then those of
-    ``request_records``. A payload without records has no row. One that cannot be read has a row that says so.
+    ``request_records``, or of these the ``fields``. A payload without records has no row. One that cannot be read has a
+    row that says so. ``options`` are those of ``request_records``.
     """
     from kwire.payloads import rows
 
-    return _of(df, payload, api_key, api_version, keep, rows.wanted("RECORDS", sized, secrets, topic_ids=topic_ids))
+    return _of(df, payload, api_key, api_version, keep, rows.wanted("RECORDS", **options))
 
 
 def partitions_of(
@@ -59,8 +59,7 @@ def partitions_of(
     api_key: ColumnOrName | int | None = None,
     api_version: ColumnOrName | int | None = None,
     keep: Sequence[str] | None = None,
-    sized: bool = False,
-    topic_ids: Mapping[str, str] | None = None,
+    **options: Unpack[RowOptions],
 ) -> DataFrame:
     """A row for each topic and partition that the requests (or responses) of a binary column speak of.
 
@@ -68,7 +67,7 @@ def partitions_of(
     """
     from kwire.payloads import rows
 
-    return _of(df, payload, api_key, api_version, keep, rows.wanted("PARTITIONS", sized, False, topic_ids=topic_ids))
+    return _of(df, payload, api_key, api_version, keep, rows.wanted("PARTITIONS", **options))
 
 
 def _of(
