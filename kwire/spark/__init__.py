@@ -12,7 +12,7 @@ This is the only package that imports pyspark. Its modules:
 
 - ``source``, ``options``, ``reader``: the data source; ``streaming``, ``discovery``, ``checkpoint``: streams;
 - ``files``, ``stores``, ``prefetch``: what a path stands for; ``sensors``, ``across``: many captures as one;
-- ``functions``, ``events``: column functions; ``payloads``, ``chunks``: tables of frames and of streams;
+- ``functions``, ``events``: column functions; ``payloads``, ``chunks``, ``pairing``: tables of frames and of streams;
 - ``answers``: audit, findings, lineage; ``sessions``: those of Fetch; ``exports``: files of tables;
 - ``workers``: their Python; ``daemon``: what forks them.
 """

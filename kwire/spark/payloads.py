@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import pyarrow as pa
 
@@ -132,25 +132,43 @@ def exchanges(
     time: ColumnOrName = "time",
     time_unit: str | None = None,
     sized: bool = False,
-    table: str = "messages",
     **options: Any,
 ) -> DataFrame:
-    """Requests and responses in a table that has both, each row one whole frame: the rows of ``table``.
+    """Requests and responses in a table that has both, each row one whole frame: the rows of a table.
 
-    ``messages`` has a row for each frame. A response has the API and version of its request, its client_id, and
-    ``latency_ms``, from the request to it. Frames of a connection are paired by correlation id in the order of
-    ``time``. The other arguments and the columns are those of ``decode_frames``, which takes pieces of frames as well.
-    ``sized``: payloads begin with a size.
+    By default that is ``messages``, with a row for each frame. A response has the API and version of its request, its
+    client_id, and ``latency_ms``, from the request to it. Frames of a connection are paired by correlation id in the
+    order of ``time``. The other arguments, ``options`` and the columns are those of ``decode_frames``, which takes
+    pieces of frames as well. ``sized``: payloads begin with a size. There is one shuffle, by connection.
 
-    There is one shuffle, by connection. A stream is not sorted by Spark: call this in its ``foreachBatch``, where the
-    frames of a batch are paired.
+    In a stream, requests wait in Spark's state for responses of later batches. The rows are those of ``messages``
+    without sizes and numbers. ``options`` are then ``order``, ``requests``, ``secrets`` and ``payloads``, and what
+    bounds the state of a connection:
+
+    - ``max_wait`` (seconds; 300): how long a request waits
+    - ``max_waiting`` (1000): how many requests wait at once
+
+    A request that waits no more has another row, with the status ``given_up``. Raises ``KwireError`` for what does not
+    go with a stream, and if states are not in RocksDB.
     """
     from pyspark.sql import functions as sql
 
-    from kwire.spark.chunks import decode_frames
+    from kwire.spark.chunks import chunks_of, decode_frames
     from kwire.spark.functions import _column
 
     data = _column(payload).cast("binary")
+    if df.isStreaming:
+        frames = chunks_of(
+            df,
+            connection=connection,
+            direction=direction,
+            time=time,
+            time_unit=time_unit,
+            payload=sql.substring(data, 5, (1 << 31) - 1) if sized else data,
+            order=options.pop("order", None),
+        )
+        return _streamed(frames, options)
+    options.setdefault("table", "messages")
     if not sized:
         size = sql.unhex(sql.lpad(sql.hex(sql.length(data)), 8, "0"))
         data = sql.concat(size, data)
@@ -162,6 +180,20 @@ def exchanges(
         time=time,
         time_unit=time_unit,
         from_start=True,
-        table=table,
         **options,
     )
+
+
+_STREAMED: Final = ("order", "requests", "secrets", "payloads", "max_wait", "max_waiting")
+
+
+def _streamed(frames: DataFrame, options: dict[str, Any]) -> DataFrame:
+    from kwire.spark.pairing import Terms, paired
+
+    if options.pop("table", "messages") != "messages":
+        raise KwireError("a stream gives the rows of messages: leave out table")
+    for name in options:
+        if name not in _STREAMED:
+            raise KwireError(f"the option {name!r} does not go with a stream: there are {', '.join(_STREAMED)}")
+    terms = {name: options.pop(name) for name in ("max_wait", "max_waiting", "requests") if name in options}
+    return paired(frames, Terms(**terms), **options)
