@@ -210,7 +210,8 @@ _variables: Final = _Fence("variables", {"Inst._rec_list_vars": (getattr(ir, "In
 
 def closed() -> list[str]:
     """The names of the fences whose parts of numba have changed: kernels compile without them."""
-    return [one.name for one in (_indices(), _lowering(), _libraries, _cache, _kept, _passes, _calls, _variables) if not one.open]
+    every = (_indices(), _lowering(), _libraries, _cache, _kept, _passes, _calls, _variables)
+    return [one.name for one in every if not one.open]
 
 
 # --- Where machine code is kept ----------------------------------------------------------------------------------
@@ -320,25 +321,7 @@ def _check(context: Any, builder: Any, ind: Any, dimlen: Any, axis: Any = None) 
 
 if _libraries.open:
 
-    class _Library(codegen.JITCodeLibrary):  # type: ignore[misc]
-        """The code of a kernel, where each function is tidied up and no more: it is optimised with all others."""
-
-        def _optimize_functions(self, ll_module: Any) -> None:
-            if not hasattr(codegen.ll, "create_new_function_pass_manager"):
-                # llvmlite before 0.45
-                super()._optimize_functions(ll_module)
-                return
-            ll_module.data_layout = self._codegen._data_layout
-            passes = codegen.ll.create_new_function_pass_manager()
-            passes.add_sroa_pass()
-            passes.add_simplify_cfg_pass()
-            passes.add_instruction_combine_pass()
-            builder = self._codegen._pass_builder(opt=0, loop_vectorize=False)
-            for one in ll_module.functions:
-                if not one.is_declaration:
-                    passes.run(one, builder)
-
-    class _Part(_Library):
+    class _Part(codegen.JITCodeLibrary):  # type: ignore[misc]
         """The code of a kernel that is a part of others: LLVM's intermediate representation, as it was written."""
 
         def finalize(self) -> None:
@@ -349,7 +332,7 @@ if _libraries.open:
         def get_pointer_to_function(self, name: str) -> int:
             return 0
 
-    class _Entry(_Library):
+    class _Entry(codegen.JITCodeLibrary):  # type: ignore[misc]
         """The code of a kernel that Python calls. All its parts are linked into it, then all is optimised once."""
 
         def finalize(self) -> None:

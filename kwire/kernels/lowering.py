@@ -1,7 +1,7 @@
-"""How numba's representation of a kernel becomes LLVM's: with half of the instructions that numba writes.
+"""How numba's representation of a kernel becomes LLVM's: with a third of the instructions.
 
-Strategy: numba writes each step of a program by itself, and LLVM finds out what was not needed. Most of what it finds is
-the same in each kernel, and known here: which variables have one value, what an array was put together from, that no
+Strategy: numba writes each step of a program by itself, and LLVM finds out what was not needed. Most of what it finds
+is the same in each kernel, and known here: which variables have one value, what an array was put together from, that no
 kernel has ``try``. So that is not written at all. What LLVM makes of it is the same machine code, in less time.
 
 What is different from numba's own lowering:
@@ -161,7 +161,8 @@ class _Lower(lowering.Lower):  # type: ignore[misc]
 
 
 _PURE: Final = frozenset(
-    "insertvalue extractvalue load getelementptr bitcast alloca icmp add sub mul and or xor zext sext trunc".split()
+    {"insertvalue", "extractvalue", "load", "getelementptr", "bitcast", "alloca", "icmp"}
+    | {"add", "sub", "mul", "and", "or", "xor", "zext", "sext", "trunc"}
 )
 """Instructions that have no other effect than their result."""
 
@@ -237,8 +238,9 @@ def call_function(self: Any, builder: Any, callee: Any, resty: Any, argtys: Any,
 def return_status(self: Any, builder: Any, status: Any) -> None:
     """In place of ``CPUCallConv.return_status_propagate``: the error stands where it should."""
     if status.excinfoptr is not None:
-        return _return_status_propagate(self, builder, status)
-    self._return_errcode_raw(builder, status.code)
+        _return_status_propagate(self, builder, status)
+    else:
+        self._return_errcode_raw(builder, status.code)
 
 
 def return_user_error(
@@ -246,7 +248,8 @@ def return_user_error(
 ) -> None:
     """In place of ``CPUCallConv.return_user_exc``: no kernel has ``try``."""
     if not isinstance(builder, Builder):
-        return _return_user_exc(self, builder, exc, exc_args, loc, func_name)
+        _return_user_exc(self, builder, exc, exc_args, loc, func_name)
+        return
     self.set_static_user_exc(builder, exc, exc_args, loc, func_name)
     self._return_errcode_raw(builder, callconv.RETCODE_USEREXC)
 
@@ -311,6 +314,7 @@ _process: Any = postproc.PostProcessor.run
 def process(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
     """In place of ``PostProcessor.run``: without the lives of variables, which only generators and ``del`` need."""
     if emit_dels or self.func_ir.is_generator:
-        return _process(self, emit_dels, extend_lifetimes)
+        _process(self, emit_dels, extend_lifetimes)
+        return
     self.func_ir.blocks = transforms.canonicalize_cfg(self.func_ir.blocks)
     self.func_ir.generator_info = None
