@@ -1,4 +1,4 @@
-"""Should the body of a message be JSON text or a VARIANT? The measurement behind the answer in ``docs/spark.md``.
+"""Should the body of a message be JSON text or a VARIANT? The measurement for docs/explanation/body-as-json.md.
 
     python examples/body_json_or_variant.py [CAPTURE] [--rows 40000]
 

@@ -89,7 +89,7 @@ def run(rng: random.Random) -> None:
         with using(MACHINE):
             before = original(name)
             if before.keys is not None and "syn-late" in kinds:
-                # Where TLS begins with some bytes of a hello, without a SYN, docs/tables.md says what is wrong.
+                # Where TLS begins with some bytes of a hello, without a SYN, docs/explanation/losses.md says why.
                 kinds = [kind for kind in kinds if kind not in TINY]
             impaired = impair(before.capture, *kinds, seed=seed)
             said = wrong(impaired, judge(before, impaired, window=window))

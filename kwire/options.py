@@ -6,7 +6,7 @@ An option is a key of a ``TypedDict`` whose annotation carries an ``Option``. Ev
   fills in the defaults;
 - Spark: ``texts`` turns keywords into texts, ``values`` turns texts into values;
 - the command line: ``kwire.cli.reading.add_options`` makes a flag of each option that has one;
-- docs/options.md (``make docs``).
+- docs/reference/options.md (``make docs``).
 
 Rules kept here:
 
@@ -540,7 +540,7 @@ class TableOptions(TypedDict, total=False):
 class LoadOptions(TypedDict, total=False):
     """What is read by which table, where that is no argument of its own."""
 
-    table: Annotated[str, Option(help="the table, one of those in tables.md", kind=TEXT, unset="frames; records")]
+    table: Annotated[str, Option(help="the table, one of docs/reference/tables", kind=TEXT, unset="frames; records")]
     path: Annotated[str, Option(help="a file, a folder or a pattern, which load() takes too", kind=PATH)]
 
 
@@ -821,7 +821,8 @@ def check_place(names: Iterable[str], place: str | None, more: Iterable[str] = (
             near = meant(one, [name for name, option in OPTIONS.items() if option.kind is not None])
             hint = f"did you mean {near!r}? " if near else ""
             raise KwireError(
-                f"no option {one!r}: {hint}docs/options.md lists all, docs/spark.md those of object stores"
+                f"no option {one!r}: {hint}docs/reference/options.md lists all, "
+                "docs/how-to/object-stores.md those of object stores"
             )
         where = [entry for entry in ACTS[name] if entry != PYTHON]
         if place is not None and place not in where:
@@ -869,7 +870,7 @@ kwire decode broker.pcap --table messages --port 9092 --topic orders
 ```
 
 In Spark, several values are separated by commas. An option is refused by name at an entry point that cannot honour it.
-Options of object stores (`s3.access_key` and others, [spark.md](spark.md#object-stores)) act everywhere in Spark.
+Options of object stores (`s3.access_key` and others, [how to](../how-to/object-stores.md)) act everywhere in Spark.
 """
 
 _TITLES: Final = {
@@ -895,7 +896,7 @@ _COLUMNS: Final = {
 
 
 def page() -> str:
-    """docs/options.md."""
+    """docs/reference/options.md."""
     parts = [_HEAD]
     shown: set[str] = set()
     for group in (FilterOptions, ContentOptions, TrafficOptions, CaptureOptions, TableOptions, LoadOptions, FileOptions,

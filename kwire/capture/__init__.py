@@ -65,8 +65,8 @@ def read(
     pairs of a table's name and a batch. ``columns`` chooses columns, in the order given. With ``tables`` it does so by
     the name of the table. What no chosen column needs is not computed.
 
-    ``options`` are the keywords of ``kwire.options.CaptureOptions``. ``help(kwire.capture.read)`` and docs/options.md
-    list them with their meaning and defaults.
+    ``options`` are the keywords of ``kwire.options.CaptureOptions``. ``help(kwire.capture.read)`` and
+    docs/reference/options.md list them with their meaning and defaults.
 
     Raises:
 

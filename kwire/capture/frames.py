@@ -16,7 +16,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, overload
 
 import numpy as np
@@ -93,6 +93,7 @@ _FIRST_ERRORS: Final = 64
 """Errors of responses for which the buffer has rows at first."""
 
 
+@lru_cache(4096)
 def sentence(reason: int, detail: int) -> str:
     """What is wrong with a frame whose columns ``reason`` (not ``Reason.NONE``) and ``detail`` are these."""
     text = REASONS[Reason(reason)]

@@ -33,7 +33,7 @@ from kwire.errors import KwireError
 from kwire.naming import meant, no_such
 from kwire.tables.showing import readable
 
-__all__ = ["main", "use_memory_of_the_system"]
+__all__ = ["main", "make_parser", "use_memory_of_the_system"]
 
 COMMANDS = (decode, report, audit, findings, lineage, folders, top, export, explain, schema, spark, compile_)
 
@@ -94,9 +94,8 @@ def _unwound_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command that ``argv`` (default: ``sys.argv[1:]``) names, and returns its exit code."""
-    set_arguments(sys.argv[1:] if argv is None else argv)
+def make_parser() -> tuple[argparse.ArgumentParser, dict[str, _Parser]]:
+    """The parser of ``kwire``, and those of its commands by their names."""
     parser = _Parser(
         prog="kwire", description="Reads the Kafka wire protocol: captures, messages, records and schemas."
     )
@@ -104,9 +103,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for command in COMMANDS:
         command.register(subparsers)
+    return parser, subparsers.choices
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command that ``argv`` (default: ``sys.argv[1:]``) names, and returns its exit code."""
+    set_arguments(sys.argv[1:] if argv is None else argv)
+    parser, commands = make_parser()
     args, rest = parser.parse_known_args(argv)
     if rest:
-        chosen = subparsers.choices[args.command]
+        chosen = commands[args.command]
         near = meant(rest[0].partition("=")[0], chosen.options()) if rest[0].startswith("-") else None
         chosen.error(f"unrecognized arguments: {' '.join(rest)}" + (f"; did you mean {near}?" if near else ""))
     use_memory_of_the_system()

@@ -112,7 +112,7 @@ def register(subparsers: Any) -> None:
         help="only these columns, in this order, separated by commas",
     )
     parser.add_argument(
-        "--as", dest="as_", choices=tables.names(tables.EVENTS), help="records as events or messages (see docs/)"
+        "--as", dest="as_", choices=tables.names(tables.EVENTS), help="records as events or messages (docs/how-to)"
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="how rows are written (default: table)")
     add_output(parser)

@@ -39,8 +39,8 @@ def register(subparsers: Any) -> None:
         "segments",
         help="what stands in a broker's data directory",
         description="Says of each partition in a data directory, or of one, which segments it has, up to where it is "
-        "flushed, replicated and compacted, its leader epochs, producers and aborted transactions; and what is wrong: "
-        "segments that overlap, files that are damaged.",
+        "flushed, replicated and compacted, its leader epochs, producers and aborted transactions. Says what is wrong "
+        "too: segments that overlap, files that are damaged.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

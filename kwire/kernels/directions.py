@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kwire.kernels.engine import inlined, kernel
-from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Row, table_type
+from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Row, Wide, table_type
 from kwire.kernels.names import LONGEST_NAME, has_room
 from kwire.kernels.numbers import int64
 from kwire.kernels.roles import (
@@ -101,21 +101,21 @@ class Direction(Row):
     response: int
     client_side: int
     stream: int
-    now: int
+    now: Wide
     """The packet up to which the connection is read."""
-    over: int
+    over: Wide
     """1 when nothing will follow: the capture or the connection has ended."""
     end_piece: int
     """Its pieces end before this row."""
-    seen: int
+    seen: Wide
     """Those that can be seen now do."""
-    fresh: int
+    fresh: Wide
     """1 when something has come since it was read."""
-    holed_since: int
+    holed_since: Wide
     """Since which packet segments wait after a hole, in the end; AT_THE_END if none do."""
     blocked: int
     """1 while a response waits for its request,"""
-    wake: int
+    wake: Wide
     """with which packet it is given up, unless there is a hole."""
     unsure: int
     """1 while the first request waits for an answer that says that it is one, or up to packet ``wake``. Until then
@@ -124,27 +124,27 @@ class Direction(Row):
     """The piece that the next run begins with."""
     reading: int
     """1 within a run, 0 before the next one begins."""
-    pos: int
+    pos: Wide
     """Where the next frame begins."""
     piece: int
     """The piece that ``pos`` is in."""
-    run_end: int
-    after: int
+    run_end: Wide
+    after: Wide
     """The row after the last piece of this run that can be seen."""
-    compared: int
+    compared: Wide
     """Pieces before this row do not begin with another frame inside of the one that is read."""
-    around: int
+    around: Wide
     """Where the frame that is read begins."""
-    answers: int
+    answers: Wide
     """How many segments inside this frame look like responses to requests that were sent after the frame began."""
     answered_order: int
     """The packet at which the last of them was recognised."""
     first_answer: int
     """Where the first of them begins."""
-    needs: int
+    needs: Wide
     """Do not look again until the stream reaches this position, or until a new frame may begin. -1 where that is not
     known."""
-    shift: int
+    shift: Wide
     """Makes an offset in the data of a position in this run."""
     gap_follows: int
     ends_here: int

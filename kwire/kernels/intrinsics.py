@@ -28,6 +28,19 @@ def _inner(function: Any) -> Any:
     return njit(boundscheck=False, nogil=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True)(function)
 
 
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+@intrinsic
+def plain(typing_context: Any, code: Any) -> Any:
+    """A member of an enumeration as int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return context.cast(builder, args[0], signature.args[0], types.int64)
+
+    return types.int64(code), generate
+
+
 # --- loads and copies -------------------------------------------------------------------------------------------------
 
 

@@ -37,8 +37,8 @@ from typing import Any, Final
 import numpy as np
 
 from kwire.kernels.engine import inlined, kernel
-from kwire.kernels.layouts import Row, table_type
-from kwire.kernels.numbers import i64, int64, little_u16, little_u32, u16, u32
+from kwire.kernels.layouts import Row, Wide, table_type
+from kwire.kernels.numbers import i64, int64, little_u16, little_u32, plain, u16, u32
 from kwire.kernels.packets import Count
 
 __all__ = [
@@ -148,10 +148,10 @@ class Header(Row):
 
     family: int
     """4 or 6."""
-    src_high: int
-    src_low: int
-    dst_high: int
-    dst_low: int
+    src_high: Wide
+    src_low: Wide
+    dst_high: Wide
+    dst_low: Wide
     """Addresses as two halves of 64 bits; of IPv4 the lower half."""
     wire_end: int
     """Where the packet ends as the IP header says: after what was captured if the capture cut it off."""
@@ -232,7 +232,7 @@ def _ether_type(buf: Array, at: int, end: int, kind: int, header: Any) -> tuple[
 
     The IP version is taken from the IP header itself. What the link layer says only has to be one of IPv4 and IPv6.
     """
-    layer = int64(Count.NOT_IP)
+    layer = plain(Count.NOT_IP)
     while kind != _ETHER_IPV4 and kind != _ETHER_IPV6:
         if kind in (_VLAN, _VLAN_OUTER, _VLAN_OLD, _VLAN_OLDER):
             size = int64(4)
@@ -243,27 +243,27 @@ def _ether_type(buf: Array, at: int, end: int, kind: int, header: Any) -> tuple[
         else:
             break
         if at + size > end:
-            return int64(Count.DAMAGED), at
+            return plain(Count.DAMAGED), at
         if size == 4:
             header.tunnel = int64(_VLAN) << 32 | (u16(buf, at) & 0xFFF)
         kind = u16(buf, at + size - 2)
         at += size
     if kind in (_ETHER_IPV4, _ETHER_IPV6):
-        layer = int64(Layer.IP)
+        layer = plain(Layer.IP)
     elif kind < _ETHER_LEAST:
-        layer = int64(Layer.LLC)
+        layer = plain(Layer.LLC)
     elif kind in (_ETHER_MPLS, _ETHER_MPLS_UPSTREAM):
-        layer = int64(Layer.MPLS)
+        layer = plain(Layer.MPLS)
     elif kind == _ETHER_PPPOE:
-        layer = int64(Layer.PPPOE)
+        layer = plain(Layer.PPPOE)
     elif kind == _ETHER_BRIDGED:
-        layer = int64(Layer.ETHERNET)
+        layer = plain(Layer.ETHERNET)
     elif kind == _ETHER_PPP:
-        layer = int64(Layer.PPP)
+        layer = plain(Layer.PPP)
     elif kind == _ETHER_BACKBONE:
-        layer = int64(Layer.BACKBONE)
+        layer = plain(Layer.BACKBONE)
     elif kind == _ETHER_MACSEC:
-        layer = int64(Layer.MACSEC)
+        layer = plain(Layer.MACSEC)
     return layer, at
 
 
@@ -271,7 +271,7 @@ def _ether_type(buf: Array, at: int, end: int, kind: int, header: Any) -> tuple[
 def _ethernet(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     """Two addresses, EtherType."""
     if at + _ETHERNET_SIZE > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     return _ether_type(buf, at + _ETHERNET_SIZE, end, u16(buf, at + 12), header)
 
 
@@ -279,7 +279,7 @@ def _ethernet(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
 def _cooked(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     """Linux cooked v1: type, ARPHRD, length, address, protocol."""
     if at + _COOKED_SIZE > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     return _ether_type(buf, at + _COOKED_SIZE, end, u16(buf, at + 14), header)
 
 
@@ -287,7 +287,7 @@ def _cooked(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
 def _cooked_2(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     """Linux cooked v2: protocol first."""
     if at + _COOKED_2_SIZE > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     return _ether_type(buf, at + _COOKED_2_SIZE, end, u16(buf, at), header)
 
 
@@ -295,29 +295,29 @@ def _cooked_2(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
 def _loopback(buf: Array, at: int, end: int) -> tuple[int, int]:
     """BSD loopback: address family in the byte order of the host, or big-endian."""
     if at + _LOOPBACK_SIZE > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     family = u32(buf, at)
     if family > 0xFFFF:
         family = little_u32(buf, at)
     # AF_INET is 2 everywhere; AF_INET6 is 10 (Linux), 24, 28 or 30 (the BSDs, macOS), 23 (Windows).
     if family in (2, 10, 23, 24, 28, 30):
-        return int64(Layer.IP), at + _LOOPBACK_SIZE
-    return int64(Count.NOT_IP), at
+        return plain(Layer.IP), at + _LOOPBACK_SIZE
+    return plain(Count.NOT_IP), at
 
 
 @kernel
 def _llc(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     """LLC with SNAP: two access points and a control byte, organisation, EtherType."""
     if at + 2 > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     if u16(buf, at) != _SNAP:
-        return int64(Count.NOT_IP), at
+        return plain(Count.NOT_IP), at
     if at + _LLC_SIZE > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     organisation = u32(buf, at + 2) & 0xFFFFFF
     kind = u16(buf, at + 6)
     if (organisation != 0 and organisation != _BRIDGE_SNAP) or kind < _ETHER_LEAST:
-        return int64(Count.NOT_IP), at
+        return plain(Count.NOT_IP), at
     return _ether_type(buf, at + _LLC_SIZE, end, kind, header)
 
 
@@ -341,23 +341,23 @@ def _ppp(buf: Array, at: int, end: int) -> tuple[int, int]:
     if at + 2 <= end and u16(buf, at) == _PPP_ADDRESS:
         at += 2
     if at >= end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     protocol = int64(buf[at])
     at += 1
     if not protocol & 1:
         if at >= end:
-            return int64(Count.DAMAGED), at
+            return plain(Count.DAMAGED), at
         protocol = protocol << 8 | int64(buf[at])
         at += 1
-    layer = int64(Count.NOT_IP)
+    layer = plain(Count.NOT_IP)
     if protocol in (_PPP_IPV4, _PPP_IPV6):
-        layer = int64(Layer.IP)
+        layer = plain(Layer.IP)
     elif protocol in (_PPP_MPLS, _PPP_MPLS_MULTICAST):
-        layer = int64(Layer.MPLS)
+        layer = plain(Layer.MPLS)
     elif protocol in _PPP_ENCRYPTED:
-        layer = int64(Count.PROTECTED)
+        layer = plain(Count.PROTECTED)
     elif protocol == _PPP_LINKS:
-        layer = int64(Count.TUNNEL)
+        layer = plain(Count.TUNNEL)
     return layer, at
 
 
@@ -365,11 +365,11 @@ def _ppp(buf: Array, at: int, end: int) -> tuple[int, int]:
 def _hdlc(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     """The address says whether this is Cisco's: then control and an EtherType follow."""
     if at >= end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     if buf[at] != _CISCO_UNICAST and buf[at] != _CISCO_BROADCAST:
-        return int64(Layer.PPP), at
+        return plain(Layer.PPP), at
     if at + 4 > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     return _ether_type(buf, at + 4, end, u16(buf, at + 2), header)
 
 
@@ -377,11 +377,11 @@ def _hdlc(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
 def _pppoe(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     """Version and type, code, session, length; then PPP. Codes other than 0 are of its discovery."""
     if at + _PPPOE_SIZE > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     if u16(buf, at) != 0x1100:
-        return int64(Count.NOT_IP), at
-    header.tunnel = int64(Layer.PPPOE) << 32 | u16(buf, at + 2)
-    return int64(Layer.PPP), at + _PPPOE_SIZE
+        return plain(Count.NOT_IP), at
+    header.tunnel = plain(Layer.PPPOE) << 32 | u16(buf, at + 2)
+    return plain(Layer.PPP), at + _PPPOE_SIZE
 
 
 _NFLOG_PAYLOAD: Final = 9
@@ -394,7 +394,7 @@ def _nflog(buf: Array, at: int, end: int) -> tuple[int, int]:
     Types are small numbers, of which the order can be seen; the highest bit marks those that hold others.
     """
     if at + 4 > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     family = int64(buf[at])
     at += 4
     while at + 4 <= end:
@@ -405,13 +405,13 @@ def _nflog(buf: Array, at: int, end: int) -> tuple[int, int]:
             size = little_u16(buf, at)
             kind = little_u16(buf, at + 2)
         if size < 4:
-            return int64(Count.DAMAGED), at
+            return plain(Count.DAMAGED), at
         if kind == _NFLOG_PAYLOAD:
             if family == 2 or family == 10:  # AF_INET, AF_INET6
-                return int64(Layer.IP), at + 4
-            return int64(Count.NOT_IP), at
+                return plain(Layer.IP), at + 4
+            return plain(Count.NOT_IP), at
         at += (size + 3) & ~3
-    return int64(Count.DAMAGED), at
+    return plain(Count.DAMAGED), at
 
 
 # --- Wi-Fi ------------------------------------------------------------------------------------------------------------
@@ -430,16 +430,16 @@ def _radiotap(buf: Array, at: int, end: int) -> tuple[int, int]:
     front of it.
     """
     if at + _RADIOTAP_SIZE > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     size = little_u16(buf, at + 2)
     present = little_u32(buf, at + 4)
     if size < _RADIOTAP_SIZE or at + size > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     field = at + _RADIOTAP_SIZE
     word = present
     while word & 0x80000000:
         if field + 4 > at + size:
-            return int64(Count.DAMAGED), at
+            return plain(Count.DAMAGED), at
         word = little_u32(buf, field)
         field += 4
     if present & 1:
@@ -453,45 +453,45 @@ def _wifi(buf: Array, at: int, end: int, padded: bool) -> tuple[int, int]:
     """A data frame of 802.11: control, duration, three addresses, sequence; a fourth one, quality of service,
     more of it."""
     if at + 2 > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     kind = int64(buf[at])
     control = int64(buf[at + 1])
     if kind & 3 or kind & 0x0C != 0x08 or kind & 0x40:
-        return int64(Count.NOT_IP), at  # another version, management and control, or no data
+        return plain(Count.NOT_IP), at  # another version, management and control, or no data
     if control & 0x40:
-        return int64(Count.PROTECTED), at
+        return plain(Count.PROTECTED), at
     size = int64(_WIFI_SIZE)
     if control & 3 == 3:
         size += 6  # between two access points
     aggregated = False
     if kind & 0x80:
         if at + size + 2 > end:
-            return int64(Count.DAMAGED), at
+            return plain(Count.DAMAGED), at
         aggregated = bool(int64(buf[at + size]) & 0x80)
         size += 2
         if control & 0x80:
             size += 4
     if at + size > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     if aggregated or control & 4 or int64(buf[at + 22]) & 15:
-        return int64(Count.RADIO), at
+        return plain(Count.RADIO), at
     if padded:
         size = (size + 3) & ~3
-    return int64(Layer.LLC), at + size
+    return plain(Layer.LLC), at + size
 
 
 @kernel
 def _ppi(buf: Array, at: int, end: int) -> tuple[int, int]:
     """Version, flags, length, the link type of what follows."""
     if at + _PPI_SIZE > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     size = little_u16(buf, at + 2)
     if size < _PPI_SIZE or at + size > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     link = little_u32(buf, at + 4)
-    layer: int = int64(Count.LINK)
+    layer: int = plain(Count.LINK)
     if link < _FIRST_LAYERS.shape[0]:
-        layer = _FIRST_LAYERS[link]
+        layer = plain(_FIRST_LAYERS[link])
     return layer, at + size
 
 
@@ -523,37 +523,37 @@ _OTHER_TUNNELS: Final = (_AUTHENTICATION, 55, 94, 98, 108, 115)
 def _ip(buf: Array, at: int, end: int) -> tuple[int, int]:
     """The version."""
     if at >= end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     version = int64(buf[at]) >> 4
     if version == 4:
-        return int64(Layer.IPV4), at
+        return plain(Layer.IPV4), at
     if version == 6:
-        return int64(Layer.IPV6), at
-    return int64(Count.NOT_IP), at
+        return plain(Layer.IPV6), at
+    return plain(Count.NOT_IP), at
 
 
 @inlined
 def _transport(protocol: int, at: int) -> tuple[int, int]:
     """What an IP protocol number stands for."""
     if protocol == _TCP_PROTOCOL:
-        return int64(Layer.TCP), at
-    layer = int64(Count.NOT_TCP)
+        return plain(Layer.TCP), at
+    layer = plain(Count.NOT_TCP)
     if protocol == _UDP_PROTOCOL:
-        layer = int64(Layer.UDP)
+        layer = plain(Layer.UDP)
     elif protocol == _IPV4_PROTOCOL:
-        layer = int64(Layer.IPV4)
+        layer = plain(Layer.IPV4)
     elif protocol == _IPV6_PROTOCOL:
-        layer = int64(Layer.IPV6)
+        layer = plain(Layer.IPV6)
     elif protocol == _GRE_PROTOCOL:
-        layer = int64(Layer.GRE)
+        layer = plain(Layer.GRE)
     elif protocol == _MPLS_PROTOCOL:
-        layer = int64(Layer.MPLS)
+        layer = plain(Layer.MPLS)
     elif protocol == _ETHER_IP_PROTOCOL:
-        layer = int64(Layer.ETHER_IP)
+        layer = plain(Layer.ETHER_IP)
     elif protocol == _ESP:
-        layer = int64(Count.PROTECTED)
+        layer = plain(Count.PROTECTED)
     elif protocol in _OTHER_TUNNELS:
-        layer = int64(Count.TUNNEL)
+        layer = plain(Count.TUNNEL)
     return layer, at
 
 
@@ -562,19 +562,19 @@ def _fragment(at: int, end: int, header: Any) -> tuple[int, int]:
     """Notes where the IP packet begins of which this is a fragment."""
     header.off = at
     header.captured = end - at
-    return int64(Count.FRAGMENT), at
+    return plain(Count.FRAGMENT), at
 
 
 @inlined
 def _ipv4(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     if at + _IPV4_SIZE > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     size = (int64(buf[at]) & 15) * 4
     total = u16(buf, at + 2)
     if total == 0:
         total = end - at  # left to the network card (segmentation offload): all that was captured
     if size < _IPV4_SIZE or total < size or at + size > end or int64(buf[at]) >> 4 != 4:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     if u16(buf, at + 6) & 0x3FFF:  # more fragments, or a fragment offset
         return _fragment(at, end, header)
     header.family = 4
@@ -589,7 +589,7 @@ def _ipv4(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
 @inlined
 def _ipv6(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     if at + _IPV6_SIZE > end or int64(buf[at]) >> 4 != 6:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     start = at
     length = u16(buf, at + 4)
     header.family = 6
@@ -603,7 +603,7 @@ def _ipv6(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     # RFC 8200, 4.1.
     while protocol in (_HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _DESTINATION):
         if at + _EXTENSION_SIZE > end:
-            return int64(Count.DAMAGED), at
+            return plain(Count.DAMAGED), at
         if protocol == _FRAGMENT:
             if u16(buf, at + 2) & 0xFFF9:  # a fragment offset, or more fragments
                 return _fragment(start, end, header)
@@ -621,10 +621,10 @@ def _ipv6(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
 def _tcp(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     wire_end = header.wire_end
     if at + _TCP_SIZE > end or at + _TCP_SIZE > wire_end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     size = (int64(buf[at + 12]) >> 4) * 4
     if size < _TCP_SIZE or at + size > wire_end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     header.src_port = u16(buf, at)
     header.dst_port = u16(buf, at + 2)
     header.seq = u32(buf, at + 4)
@@ -635,7 +635,7 @@ def _tcp(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     header.off = at
     header.length = wire_end - at
     header.captured = max(0, min(end, wire_end) - at)  # nothing where the snapshot ends within the TCP options
-    return int64(Count.PACKETS), at
+    return plain(Count.PACKETS), at
 
 
 # --- tunnels ----------------------------------------------------------------------------------------------------------
@@ -667,20 +667,20 @@ def _mpls(buf: Array, at: int, end: int) -> tuple[int, int]:
     label = int64(0)
     while not label & _BOTTOM:
         if at + 4 > end:
-            return int64(Count.DAMAGED), at
+            return plain(Count.DAMAGED), at
         label = u32(buf, at)
         at += 4
     if at >= end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     first = int64(buf[at])
     frame = _frame_here(buf, at, end)
-    layer = int64(Layer.ETHERNET) if frame else int64(Count.TUNNEL)
+    layer = plain(Layer.ETHERNET) if frame else plain(Count.TUNNEL)
     if first == 0x45 or (first >> 4 == 4 and not frame):
-        layer = int64(Layer.IPV4)
+        layer = plain(Layer.IPV4)
     elif first >> 4 == 6 and not frame:
-        layer = int64(Layer.IPV6)
+        layer = plain(Layer.IPV6)
     elif first >> 4 == 0 and _frame_here(buf, at + 4, end):
-        layer = int64(Layer.ETHERNET)
+        layer = plain(Layer.ETHERNET)
         at += 4
     return layer, at
 
@@ -689,13 +689,13 @@ def _mpls(buf: Array, at: int, end: int) -> tuple[int, int]:
 def _macsec(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     """Flags, length, number, who sent it; then, where it is signed but not encrypted, the frame's EtherType."""
     if at + 8 > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     flags = int64(buf[at])
     if flags & _MACSEC_ENCRYPTED:
-        return int64(Count.PROTECTED), at
+        return plain(Count.PROTECTED), at
     size = int64(14 if flags & _MACSEC_NUMBERED else 6)
     if at + size + 2 > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     return _ether_type(buf, at + size + 2, end, u16(buf, at + size), header)
 
 
@@ -715,19 +715,19 @@ def _gre(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     Version 1 is that of PPTP: a key of length and call, and PPP, if there is a sequence number.
     """
     if at + 4 > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     flags = u16(buf, at)
     kind = u16(buf, at + 2)
     at += 4
     version = flags & 7
     if version > 1:
-        return int64(Count.TUNNEL), at
+        return plain(Count.TUNNEL), at
     if version == 0 and flags & (_GRE_CHECKSUM | _GRE_ROUTING):
         at += 4
-    header.tunnel = int64(Layer.GRE) << 32
+    header.tunnel = plain(Layer.GRE) << 32
     if flags & _GRE_KEY:
         if at + 4 > end:
-            return int64(Count.DAMAGED), at
+            return plain(Count.DAMAGED), at
         header.tunnel |= u32(buf, at) if version == 0 else u16(buf, at + 2)
         at += 4
     if flags & _GRE_SEQUENCE:
@@ -735,11 +735,11 @@ def _gre(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     if version == 1:
         if flags & _GRE_ACKNOWLEDGED:
             at += 4
-        layer = int64(Count.NOT_IP)  # an acknowledgement and no more
+        layer = plain(Count.NOT_IP)  # an acknowledgement and no more
         if kind != _ETHER_PPP:
-            layer = int64(Count.TUNNEL)
+            layer = plain(Count.TUNNEL)
         elif flags & _GRE_SEQUENCE:
-            layer = int64(Layer.PPP)
+            layer = plain(Layer.PPP)
         return layer, at
     if flags & _GRE_ROUTING:
         # Family, offset and length of each route; the last one has neither family nor length.
@@ -750,9 +750,9 @@ def _gre(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
         # Type I has no header of its own, and no sequence number.
         return int64(Layer.ERSPAN_2 if flags & _GRE_SEQUENCE else Layer.ETHERNET), at
     if kind == _ETHER_ERSPAN_3:
-        return int64(Layer.ERSPAN_3), at
+        return plain(Layer.ERSPAN_3), at
     if kind < _ETHER_LEAST:
-        return int64(Count.NOT_IP), at  # a sign of life
+        return plain(Count.NOT_IP), at  # a sign of life
     return _ether_type(buf, at, end, kind, header)
 
 
@@ -760,28 +760,28 @@ def _gre(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
 def _erspan_2(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     """Version 1, VLAN, session; index."""
     if at + 8 > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     if int64(buf[at]) >> 4 != 1:
-        return int64(Count.TUNNEL), at
-    header.tunnel = int64(Layer.ERSPAN_2) << 32 | (u16(buf, at + 2) & 0x3FF)
-    return int64(Layer.ETHERNET), at + 8
+        return plain(Count.TUNNEL), at
+    header.tunnel = plain(Layer.ERSPAN_2) << 32 | (u16(buf, at + 2) & 0x3FF)
+    return plain(Layer.ETHERNET), at + 8
 
 
 @kernel
 def _erspan_3(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     """Version 2, VLAN, session; time; security group, type of the frame; 8 more bytes where the last bit says so."""
     if at + 12 > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     if int64(buf[at]) >> 4 != 2:
-        return int64(Count.TUNNEL), at
-    header.tunnel = int64(Layer.ERSPAN_3) << 32 | (u16(buf, at + 2) & 0x3FF)
+        return plain(Count.TUNNEL), at
+    header.tunnel = plain(Layer.ERSPAN_3) << 32 | (u16(buf, at + 2) & 0x3FF)
     rest = u16(buf, at + 10)
     kind = rest >> 10 & 31
-    layer = int64(Count.TUNNEL)
+    layer = plain(Count.TUNNEL)
     if kind == _ERSPAN_FRAME:
-        layer = int64(Layer.ETHERNET)
+        layer = plain(Layer.ETHERNET)
     elif kind == _ERSPAN_IP:
-        layer = int64(Layer.IP)
+        layer = plain(Layer.IP)
     return layer, at + int64(20 if rest & 1 else 12)
 
 
@@ -816,46 +816,46 @@ _GTP_PACKET: Final = 0xFF
 def _udp(buf: Array, at: int, end: int, vxlan: Array) -> tuple[int, int]:
     """The port says whether this is a tunnel."""
     if at + _UDP_SIZE > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     port = u16(buf, at + 2)
     at += _UDP_SIZE
     for k in range(vxlan.shape[0]):
         if vxlan[k] == port:
-            return int64(Layer.VXLAN), at
+            return plain(Layer.VXLAN), at
     for k in range(_UDP_TUNNELS.shape[0]):
         if _UDP_TUNNELS[k, 0] == port:
             return _UDP_TUNNELS[k, 1], at
-    return int64(Count.UDP), at
+    return plain(Count.UDP), at
 
 
 @kernel
 def _vxlan(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     """Flags, of which one must be there, network identifier."""
     if at + _TUNNEL_SIZE > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     if not int64(buf[at]) & _VXLAN_NUMBERED:
-        return int64(Count.TUNNEL), at
-    header.tunnel = int64(Layer.VXLAN) << 32 | u32(buf, at + 4) >> 8
-    return int64(Layer.ETHERNET), at + _TUNNEL_SIZE
+        return plain(Count.TUNNEL), at
+    header.tunnel = plain(Layer.VXLAN) << 32 | u32(buf, at + 4) >> 8
+    return plain(Layer.ETHERNET), at + _TUNNEL_SIZE
 
 
 @kernel
 def _vxlan_gpe(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     """The same, and a number for the protocol where a flag says so."""
     if at + _TUNNEL_SIZE > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     flags = int64(buf[at])
     kind = int64(buf[at + 3])
-    header.tunnel = int64(Layer.VXLAN_GPE) << 32 | u32(buf, at + 4) >> 8
-    layer = int64(Count.TUNNEL)
+    header.tunnel = plain(Layer.VXLAN_GPE) << 32 | u32(buf, at + 4) >> 8
+    layer = plain(Count.TUNNEL)
     if not flags & _VXLAN_PROTOCOL or kind == 3:
-        layer = int64(Layer.ETHERNET)
+        layer = plain(Layer.ETHERNET)
     elif kind == 1:
-        layer = int64(Layer.IPV4)
+        layer = plain(Layer.IPV4)
     elif kind == 2:
-        layer = int64(Layer.IPV6)
+        layer = plain(Layer.IPV6)
     elif kind == 5:
-        layer = int64(Layer.MPLS)
+        layer = plain(Layer.MPLS)
     return layer, at + _TUNNEL_SIZE
 
 
@@ -863,11 +863,11 @@ def _vxlan_gpe(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
 def _geneve(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     """Version and length of options, flags, an EtherType, network identifier, options."""
     if at + _TUNNEL_SIZE > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     first = int64(buf[at])
     if first >> 6 or u16(buf, at + 2) < _ETHER_LEAST:
-        return int64(Count.TUNNEL), at
-    header.tunnel = int64(Layer.GENEVE) << 32 | u32(buf, at + 4) >> 8
+        return plain(Count.TUNNEL), at
+    header.tunnel = plain(Layer.GENEVE) << 32 | u32(buf, at + 4) >> 8
     return _ether_type(buf, at + _TUNNEL_SIZE + (first & 63) * 4, end, u16(buf, at + 2), header)
 
 
@@ -875,34 +875,34 @@ def _geneve(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
 def _gtp(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     """Flags, type, length, tunnel; sequence and extension headers where the flags say so; then IP."""
     if at + _TUNNEL_SIZE > end:
-        return int64(Count.DAMAGED), at
+        return plain(Count.DAMAGED), at
     flags = int64(buf[at])
     if flags & 0xF0 != 0x30:
-        return int64(Count.TUNNEL), at
+        return plain(Count.TUNNEL), at
     if buf[at + 1] != _GTP_PACKET:
-        return int64(Count.UDP), at
-    header.tunnel = int64(Layer.GTP) << 32 | u32(buf, at + 4)
+        return plain(Count.UDP), at
+    header.tunnel = plain(Layer.GTP) << 32 | u32(buf, at + 4)
     at += _TUNNEL_SIZE
     if flags & 7:
         if at + 4 > end:
-            return int64(Count.DAMAGED), at
+            return plain(Count.DAMAGED), at
         following = int64(buf[at + 3]) if flags & 4 else int64(0)
         at += 4
         while following:
             size = int64(buf[at]) * 4 if at < end else int64(0)
             if size == 0 or at + size > end:
-                return int64(Count.DAMAGED), at
+                return plain(Count.DAMAGED), at
             at += size
             following = int64(buf[at - 1])
-    return int64(Layer.IP), at
+    return plain(Layer.IP), at
 
 
 @kernel
 def _ether_ip(buf: Array, at: int, end: int) -> tuple[int, int]:
     """Version 3, and no more."""
     if at + 2 > end:
-        return int64(Count.DAMAGED), at
-    layer = int64(Layer.ETHERNET) if u16(buf, at) == 0x3000 else int64(Count.TUNNEL)
+        return plain(Count.DAMAGED), at
+    layer = plain(Layer.ETHERNET) if u16(buf, at) == 0x3000 else plain(Count.TUNNEL)
     return layer, at + 2
 
 
@@ -912,7 +912,7 @@ def _ether_ip(buf: Array, at: int, end: int) -> tuple[int, int]:
 @kernel
 def _seldom(buf: Array, at: int, end: int, layer: int, vxlan: Array, header: Any) -> tuple[int, int]:
     """Reads the header of any layer that ordinary captures do not have."""
-    found = int64(Count.DAMAGED), at
+    found = plain(Count.DAMAGED), at
     if layer == Layer.UDP:
         found = _udp(buf, at, end, vxlan)
     elif layer == Layer.VXLAN:
@@ -934,7 +934,7 @@ def _seldom(buf: Array, at: int, end: int, layer: int, vxlan: Array, header: Any
     elif layer == Layer.ETHER_IP:
         found = _ether_ip(buf, at, end)
     elif layer == Layer.BACKBONE:
-        found = int64(Layer.ETHERNET), at + 4
+        found = plain(Layer.ETHERNET), at + 4
     elif layer == Layer.MACSEC:
         found = _macsec(buf, at, end, header)
     elif layer == Layer.PPPOE:
@@ -968,11 +968,11 @@ def innermost(buf: Array, packet: Any, vxlan: Array, header: Any) -> int:
     end = at + packet.captured
     link = packet.link
     header.tunnel = 0
-    layer: int = int64(Count.LINK)
+    layer: int = plain(Count.LINK)
     if 0 <= link < _FIRST_LAYERS.shape[0]:
-        layer = _FIRST_LAYERS[link]
+        layer = plain(_FIRST_LAYERS[link])
     elif link == PART:
-        layer = int64(Count.PART)
+        layer = plain(Count.PART)
     left = int64(MOST_LAYERS)
     while layer >= Layer.ETHERNET and left > 0:
         left -= 1
@@ -998,4 +998,4 @@ def innermost(buf: Array, packet: Any, vxlan: Array, header: Any) -> int:
             layer, at = _loopback(buf, at, end)
         else:
             layer, at = _seldom(buf, at, end, layer, vxlan, header)
-    return int64(Count.DEEP) if layer >= Layer.ETHERNET else layer
+    return plain(Count.DEEP) if layer >= Layer.ETHERNET else layer

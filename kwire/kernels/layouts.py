@@ -122,6 +122,10 @@ Short = int
 Half = int
 """The type of a field of which there are many, and whose numbers have 32 bits. All others have 64."""
 
+Wide = int
+"""The type of a field whose numbers may be any of 64 bits, as times, offsets and hashes are. Where kernels run as
+Python, all other fields are Python's ints, which are fast. These wrap around like machine code, as ``numpy.int64``."""
+
 NOT_ENTERED: Final = 0
 """``Waiting.entered`` of a request that is not in the hash table,"""
 LEADS: Final = 1
@@ -132,11 +136,15 @@ FOLLOWS: Final = 2
 _TYPES: Final = {"Short": np.int16, "Half": np.int32}
 
 
-def _field(name: str) -> Any:
+def _field(name: str, wide: bool) -> Any:
+    def number(row: Any) -> int:
+        value: int = row[name].item()
+        return value
+
     def assign(row: Any, value: Any) -> None:
         row[name] = value
 
-    return property(itemgetter(name), assign)
+    return property(itemgetter(name) if wide else number, assign)
 
 
 def table_type(row: type) -> Any:
@@ -145,8 +153,8 @@ def table_type(row: type) -> Any:
     The rows of such a table are ``row`` objects, whose fields are attributes: so the kernels run as Python too.
     """
     kinds = {name: _TYPES.get(kind, np.int64) for name, kind in row.__annotations__.items()}
-    for name in kinds:
-        setattr(row, name, _field(name))
+    for name, kind in row.__annotations__.items():
+        setattr(row, name, _field(name, kind == "Wide"))
     return np.dtype((row, list(kinds.items())))
 
 
@@ -253,7 +261,7 @@ class Packet(Row):
     """Bytes of it that the capture has."""
     size: int
     """Bytes that it had on the wire, as the capture says."""
-    time: int
+    time: Wide
     link: int
     """Link type, a number of the registry of tcpdump.org."""
 
@@ -263,9 +271,9 @@ class Interface(Row):
 
     link: int
     snaplen: int
-    resolution: int
+    resolution: Wide
     """Unit of timestamps. n for 10**-n s up to n = 9, FINE_UNITS + n for smaller ones. BINARY_UNITS + n for 2**-n s."""
-    offset: int
+    offset: Wide
     """Seconds to add to each timestamp."""
 
 
@@ -278,10 +286,10 @@ class Connection(Row):
     """Its first packet; -1 where that was in an earlier capture."""
     family: int
     """4 or 6."""
-    a_high: int
-    a_low: int
-    b_high: int
-    b_low: int
+    a_high: Wide
+    a_low: Wide
+    b_high: Wide
+    b_low: Wide
     """Addresses as two halves of 64 bits; of IPv4 the lower half."""
     a_port: int
     b_port: int
@@ -295,7 +303,7 @@ class Connection(Row):
     """1 after RST, or when another connection took over the same ports."""
     closed_order: int
     """The first packet at which nothing more of it is waited for, AT_THE_END while that is not known."""
-    closed_clock: int
+    closed_clock: Wide
     """After RST: as long as the clock shows no more than this, bytes that were sent before it may be captured."""
     settled_order: int
     """When its role could be known, by itself or by its broker, whichever is earlier. None of its frames is complete
@@ -339,25 +347,25 @@ class Connection(Row):
     """Number of the client_id of its latest request, -1 before that."""
     unanswered: int
     """Requests that were skipped: a later one was answered."""
-    handshake: int
+    handshake: Wide
     """Nanoseconds from the SYN to the acknowledgement of the answer to it; ABSENT if they were not captured."""
-    summed: int
+    summed: Wide
     """Packets of it that had a right checksum, and none of their direction a wrong one before. They count up to
     ``tracking.ENOUGH_SUMS``: then they mean something."""
-    before: int
+    before: Wide
     """Slot of the latest connection before it on the same ports, -1 for none."""
 
 
 class Stream(Row):
     """One direction of a connection."""
 
-    reference: int
+    reference: Wide
     """Highest position seen, -1 before the first; what the next sequence number is resolved against."""
-    start: int
+    start: Wide
     """Position of the first byte of the stream if its SYN was seen, else -1."""
     start_order: int
     """When it was seen, as the number of a packet."""
-    next: int
+    next: Wide
     """Position up to which the stream has been dealt with, -1 before the first byte."""
     synced: int
     """1 if a frame begins at ``next``, 0 if that is not known, -1 before the first byte."""
@@ -369,40 +377,40 @@ class Stream(Row):
     """Position up to which all frames that may have an answer still were certain when they were read; -1 for none."""
     proven: int
     """Position at which a frame begins for certain, where frames are searched; -1 for none."""
-    began: int
+    began: Wide
     """The packet with which the frame began that was read last; -1 before the first one."""
-    searched: int
+    searched: Wide
     """Position from which on frames in doubt follow one another; -1 before the first search."""
-    answered: int
+    answered: Wide
     """How many of those from there on answered requests that are certain."""
-    end: int
+    end: Wide
     """Position after the last byte if FIN was seen (the first one counts), else -1."""
     end_order: int
     """When the FIN was seen, as the number of a packet."""
-    skipped: int
+    skipped: Wide
     """Bytes skipped since the stream lost its frame boundary, until a row reports it."""
-    acked: int
+    acked: Wide
     """Highest position of this stream that the other end has acknowledged, -1 if unknown."""
-    reached: int
+    reached: Wide
     """Position after the bytes that were captured or cut off, -1 before the first; what acknowledges has none."""
     holed: int
     """1 while segments may wait after a hole, ``tracking.BEGINS`` while they may wait for the beginning of the stream.
     Acknowledgements are written down then."""
-    time: int
+    time: Wide
     """When the capture had the latest bytes of it that were put in order, ABSENT before the first."""
-    placed: int
+    placed: Wide
     """Position up to which its bytes have been put in order, or given up; -1 before the first."""
     placed_order: int
     """When that was, as the number of a packet; -1 before the first byte."""
-    latest: int
+    latest: Wide
     """When the capture had all before ``placed``, as far as it states times; ABSENT before the first byte."""
-    clock: int
+    clock: Wide
     """What the capture's clock showed then, NO_TIME before the first byte."""
-    heard: int
+    heard: Wide
     """What was acknowledged as far as it was written down; -1 if nothing."""
-    since: int
+    since: Wide
     """Since which packet segments wait after a hole; AT_THE_END if none does."""
-    sums: int
+    sums: Wide
     """How much a wrong checksum means, up to ``tracking.MOST_SUMS``: less after wrong ones, more after right ones."""
     packets: int
     """What tracking counts, of any connection and whatever becomes of it: packets,"""
@@ -410,10 +418,10 @@ class Stream(Row):
     """their bytes on the wire, headers and all,"""
     payload: int
     """and bytes of segments, those that repeat others too."""
-    first_time: int
-    last_time: int
+    first_time: Wide
+    last_time: Wide
     """Of the earliest and the latest packet that has a time; ABSENT before the first packet."""
-    syn_time: int
+    syn_time: Wide
     """Of the latest SYN; ABSENT before that, and where a packet of the handshake has no time."""
     tunnel: int
     """``layers.Header.tunnel`` of the first packet."""
@@ -429,25 +437,25 @@ class Stream(Row):
     """Packets with bytes that were missing when later ones were seen."""
     lost: int
     """Bytes that are missing, but for the holes that are remembered, the latest ones:"""
-    hole_1: int
-    hole_1_end: int
-    hole_2: int
-    hole_2_end: int
-    hole_3: int
-    hole_3_end: int
-    hole_4: int
-    hole_4_end: int
+    hole_1: Wide
+    hole_1_end: Wide
+    hole_2: Wide
+    hole_2_end: Wide
+    hole_3: Wide
+    hole_3_end: Wide
+    hole_4: Wide
+    hole_4_end: Wide
     """positions of their first byte and of the byte after them, the same for no hole."""
-    mapped: int
+    mapped: Wide
     """Of a path of Multipath TCP: what ``multipath.said_by`` said first of its bytes, -1 before that."""
-    shift: int
+    shift: Wide
     """How many bytes went on other paths since then, modulo 2**32: positions are ahead of sequence numbers by it."""
-    lowest: int
+    lowest: Wide
     """Lowest position seen, where the SYN was not seen before: bytes that stand before it were missing so far. Else 0,
     and -1 before the first packet."""
-    origin: int
+    origin: Wide
     """Position of the first byte that was put in order, where the SYN was not seen before; else -1."""
-    earlier: int
+    earlier: Wide
     """The lowest position of bytes that came when others after them were in order as the first; -1 if none did."""
 
 
@@ -456,19 +464,19 @@ class Segment(Row):
     packet acknowledges a stream up to ``pos``."""
 
     stream: int
-    pos: int
+    pos: Wide
     len: int
     off: int
     """Where the bytes stand in the window; -1 if the capture does not have them (snapshot length), ACKNOWLEDGED."""
-    time: int
+    time: Wide
     order: int
-    clock: int
+    clock: Wide
     """The latest time that was seen up to this packet: ``time``, unless the clock of the capture was set back."""
     doubt: int
     """1 where its checksum is wrong, so that another copy is waited for."""
     packet: int
     """The packet that brought it. ``order`` is later, where it was put in order after a hole."""
-    ack: int
+    ack: Wide
     """Position up to which its packet, or one before it, acknowledges the other direction; -1 where that is unknown."""
 
 
@@ -479,24 +487,24 @@ class Piece(Row):
     given up.
     """
 
-    pos: int
+    pos: Wide
     len: int
     off: int
     """Where the bytes stand in the joined data; -1 if there are none. Touching pieces touch there as well."""
-    time: int
+    time: Wide
     """When the capture had these bytes and all before them: it never decreases along a stream. NO_TIME where the packet
     has none."""
     order: int
     """The packet with which they were put in order, or with which a hole before them was given up."""
-    clock: int
+    clock: Wide
     """The same as ``time``, as ``Segment.clock``: what may wait for what is decided by it."""
-    since: int
+    since: Wide
     """Since which packet segments had been waiting after a hole then; AT_THE_END if none had."""
     packet: int
     """The packet that brought it: two directions take turns by that."""
-    ack: int
+    ack: Wide
     """As ``Segment.ack``."""
-    head: int
+    head: Wide
     """Its first four bytes as a number; 0 where it has fewer. Whoever asks later whether a frame may begin with it need
     not wait for the bytes."""
 
@@ -508,10 +516,10 @@ class Active(Row):
     first: int
     end: int
     """Its pieces are rows ``first`` to ``end`` - 1."""
-    look: int
-    seen: int
+    look: Wide
+    seen: Wide
     """While its connection is judged: of those, rows ``look`` to ``seen`` - 1."""
-    run: int
+    run: Wide
     """Of those, the rows before this one follow each other without a hole."""
     frames: int
     frame: int
@@ -537,11 +545,11 @@ class Frame(Row):
     """A ``Status``."""
     reason: Short
     """A ``Reason``."""
-    begin: int
+    begin: Wide
     """Position in its stream of the first byte that it stands for, its size included; ABSENT of a whole connection."""
-    end: int
+    end: Wide
     """Position after the last one. What its size says may be more than the stream has in the end."""
-    time: int
+    time: Wide
     """Of the packet that has the last byte."""
     order: int
     """When all of it was known, as the number of a packet. A response is not known before its request. One without a
@@ -558,7 +566,7 @@ class Frame(Row):
     """Correlation id, or ABSENT."""
     client: int
     """Number of the client_id in the table of names; -1 null or unknown."""
-    latency: int
+    latency: Wide
     """Nanoseconds; ABSENT where there was no request, or it or this has no time."""
     detail: int
     """A number that belongs to ``reason``."""
@@ -574,9 +582,9 @@ class Waiting(Row):
 
     connection: int
     """Number of its connection."""
-    time: int
+    time: Wide
     order: int
-    clock: int
+    clock: Wide
     """Of the piece that has its last byte."""
     ack: int
     """What the packet acknowledged with which it began, -1 for nothing."""
@@ -616,8 +624,8 @@ class Room(Row):
     """Row of the table of active streams whose connection is next."""
     begun: int
     """1 when the role of that connection has been looked at in this window."""
-    key_a: int
-    key_b: int
+    key_a: Wide
+    key_b: Wide
     """What the hash table of waiting requests hashes with."""
 
 
@@ -633,9 +641,9 @@ class KnownApi(Row):
 class Finder(Row):
     """What connections are found with: the key that they are hashed with, and a guess."""
 
-    key_a: int
-    key_b: int
-    latest: int
+    key_a: Wide
+    key_b: Wide
+    latest: Wide
     """Slot of the connection that was found last, which the next packet mostly belongs to; -1 for none."""
     resets_begin: int
     """1 where an RST may begin a connection (``Tracker.let_resets_begin``), else it belongs to none."""
@@ -653,8 +661,8 @@ class NamesUsed(Row):
 
     count: int
     bytes: int
-    key_a: int
-    key_b: int
+    key_a: Wide
+    key_b: Wide
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
@@ -691,8 +699,8 @@ class Problem(Row):
     """Where, in the array that was scanned; inside of what was decompressed, where the outermost entry starts."""
     code: int
     """A ``ProblemCode``."""
-    a: int
-    b: int
+    a: Wide
+    b: Wide
     """Two numbers for the sentence."""
 
 
@@ -718,17 +726,17 @@ class Batch(Row):
     crc: int
     """1 right, 0 wrong; while it is not computed yet, 2 more than what it should be. Messages of a run are checked one
     by one in ``read_records``."""
-    origin: int
+    origin: Wide
     """Where the outermost entry starts in the input: what a problem inside compressed data is reported at."""
-    base: int
+    base: Wide
     """What is added to the offset of each record."""
-    timestamp: int
+    timestamp: Wide
     """Milliseconds. Magic 2: base timestamp, or max timestamp with LogAppendTime. Messages: the wrapper's timestamp."""
-    last: int
+    last: Wide
     """Offset of the last message of a run, as it stands there; of a wrapper: its own offset."""
     parent: int
     """Row of the wrapper in the table of the level above; -1 for none."""
-    producer: int
+    producer: Wide
     epoch: int
     sequence: int
     leader: int
@@ -814,20 +822,20 @@ class Header(Row):
     size: int
     """Bytes of the whole entry."""
     magic: int
-    base: int
-    last: int
+    base: Wide
+    last: Wide
     count: int
-    max_timestamp: int
+    max_timestamp: Wide
     """Milliseconds; of a message its own timestamp."""
     attributes: int
     crc: int
     crc_ok: int
     """1 right, 0 wrong, -1 where magic is not known or the entry is too short for it."""
-    producer: int
+    producer: Wide
     epoch: int
     sequence: int
     leader: int
-    base_timestamp: int
+    base_timestamp: Wide
 
 
 PACKET: Final = table_type(Packet)

@@ -33,6 +33,7 @@ __all__ = [
     "little_u32",
     "load64",
     "long_varint",
+    "plain",
     "shift_wide",
     "short_varint",
     "u16",
@@ -60,6 +61,13 @@ def _load(array: Array, at: int, width: int, order: Literal["big", "little"]) ->
     # An int64, since what numbers are put together to must wrap around here as it does in machine code.
     value: int = int64(int.from_bytes(array[at : at + width].tobytes(), order))
     return value
+
+
+@primitive
+def plain(code: int) -> int:
+    """A member of an enumeration as a number. Where kernels run as Python it is an int, since numpy compares its own
+    numbers with members slowly."""
+    return int(code)
 
 
 @primitive

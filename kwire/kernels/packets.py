@@ -20,7 +20,7 @@ import numpy as np
 
 from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.layouts import NO_TIME, PACKET
-from kwire.kernels.numbers import grown, int64, little_u16, little_u32, u16, u32
+from kwire.kernels.numbers import grown, int64, little_u16, little_u32, plain, u16, u32
 
 __all__ = [
     "BINARY_UNITS",
@@ -166,16 +166,16 @@ def _fill_pcap(
         fraction = word(buf, pos + 4, little)
         captured = word(buf, pos + 8, little)
         if captured > limit:
-            return n, pos, int64(Stopped.BAD)
+            return n, pos, plain(Stopped.BAD)
         if pos + header + captured > end:
             break
         if n == packets.shape[0]:
-            return n, pos, int64(Stopped.FULL)
+            return n, pos, plain(Stopped.FULL)
         time = seconds * _SECOND + (fraction if nano else fraction * _MICROSECOND)
         _note_packet(packets[n], pos + header, captured, word(buf, pos + 12, little), time, link)
         n += 1
         pos += header + captured
-    return n, pos, int64(Stopped.MORE)
+    return n, pos, plain(Stopped.MORE)
 
 
 def pcap_packets(
@@ -279,19 +279,19 @@ def _fill_pcapng(
     while pos + _LEAST_BLOCK <= end:
         kind = word(buf, pos, little)
         if kind in (_SECTION_HEADER, _INTERFACE_DESCRIPTION, DECRYPTION_SECRETS):
-            return n, pos, int64(Stopped.SECTION)
+            return n, pos, plain(Stopped.SECTION)
         total = word(buf, pos + 4, little)
         if total < _LEAST_BLOCK or total & 3 or total > MAX_PACKET:
-            return n, pos, int64(Stopped.BAD)
+            return n, pos, plain(Stopped.BAD)
         if pos + total > end:
             break
         if n == packets.shape[0]:
-            return n, pos, int64(Stopped.FULL)
+            return n, pos, plain(Stopped.FULL)
         off, captured, number = _packet_block(buf, pos, kind, total, little, interfaces)
         if off == _BAD_BLOCK:
-            return n, pos, int64(Stopped.BAD)
+            return n, pos, plain(Stopped.BAD)
         if off >= 0 and number >= interfaces.shape[0]:
-            counts[int64(Count.INTERFACE)] += 1
+            counts[plain(Count.INTERFACE)] += 1
         elif off >= 0:
             interface = interfaces[number]
             time = int64(NO_TIME)
@@ -300,12 +300,12 @@ def _fill_pcapng(
                     word(buf, pos + 12, little), word(buf, pos + 16, little), interface.resolution, interface.offset
                 )
                 if time <= EARLIEST or time >= LATEST:
-                    counts[int64(Count.TIME)] += 1
+                    counts[plain(Count.TIME)] += 1
             size = word(buf, pos + (8 if kind == _SIMPLE_PACKET else 24), little)
             _note_packet(packets[n], off, captured, size, time, interface.link)
             n += 1
         pos += total
-    return n, pos, int64(Stopped.MORE)
+    return n, pos, plain(Stopped.MORE)
 
 
 def pcapng_packets(

@@ -32,7 +32,7 @@ import numpy as np
 
 from kwire.kernels.engine import Engine, inlined, kernel
 from kwire.kernels.layouts import ABSENT, Row, joined, table_type
-from kwire.kernels.numbers import grown, i16, i32, i64, int64, unsigned_varint
+from kwire.kernels.numbers import grown, i16, i32, i64, int64, plain, unsigned_varint
 from kwire.schema.model import FIXED_SIZES, ArrayLayout, FieldLayout, PrimitiveLayout, StructLayout, TypeLayout
 
 __all__ = [
@@ -486,10 +486,10 @@ def _varint(buf: Array, pos: int, end: int) -> tuple[int, int, int]:
     """An unsigned varint: (value, position after it, trouble); with trouble, the position is that of its first byte."""
     value, after = unsigned_varint(buf, pos, end)
     if after == -1:
-        return int64(0), int64(pos), int64(Trouble.SHORT)
+        return int64(0), int64(pos), plain(Trouble.SHORT)
     if after < 0:
-        return int64(0), int64(pos), int64(Trouble.VARINT)
-    return value, after, int64(Trouble.NONE)
+        return int64(0), int64(pos), plain(Trouble.VARINT)
+    return value, after, plain(Trouble.NONE)
 
 
 @inlined
@@ -500,8 +500,8 @@ def length_there(buf: Array, pos: int, end: int, width: int) -> tuple[int, int, 
         length -= 1
         return int64(-1) if length > MOST_LENGTH else length, pos, trouble
     if width > end - pos:
-        return int64(0), int64(pos), int64(Trouble.SHORT)
-    return max(int64(-1), int64(_signed(buf, pos, width))), int64(pos + width), int64(Trouble.NONE)
+        return int64(0), int64(pos), plain(Trouble.SHORT)
+    return max(int64(-1), int64(_signed(buf, pos, width))), int64(pos + width), plain(Trouble.NONE)
 
 
 @inlined
@@ -511,13 +511,13 @@ def _bytes(buf: Array, pos: int, end: int, instruction: Any, registers: Array) -
     if trouble != Trouble.NONE:
         return int64(pos), trouble
     if length < 0 and instruction.nullable == 0:
-        return int64(pos), int64(Trouble.NULL)
+        return int64(pos), plain(Trouble.NULL)
     if length > end - after:
-        return int64(pos), int64(Trouble.LONG)
+        return int64(pos), plain(Trouble.LONG)
     register = instruction.register
     if register >= 0:
         _set(registers, register, after, length)
-    return after + max(int64(0), length), int64(Trouble.NONE)
+    return after + max(int64(0), length), plain(Trouble.NONE)
 
 
 @inlined
@@ -527,22 +527,22 @@ def _count(buf: Array, pos: int, end: int, instruction: Any) -> tuple[int, int, 
     if trouble != Trouble.NONE:
         return int64(0), int64(pos), trouble
     if count < 0 and instruction.nullable == 0:
-        return int64(0), int64(pos), int64(Trouble.NULL)
+        return int64(0), int64(pos), plain(Trouble.NULL)
     if count * instruction.least > end - after:
-        return int64(0), int64(pos), int64(Trouble.COUNT)
-    return count, after, int64(Trouble.NONE)
+        return int64(0), int64(pos), plain(Trouble.COUNT)
+    return count, after, plain(Trouble.NONE)
 
 
 @inlined
 def _tags(buf: Array, pos: int, end: int) -> tuple[int, int]:
     """Skips tagged fields: (position after them, trouble); with trouble, the position of the field that has it."""
     if pos < end and buf[pos] == 0:
-        return int64(pos + 1), int64(Trouble.NONE)  # none, nearly always
+        return int64(pos + 1), plain(Trouble.NONE)  # none, nearly always
     count, after, trouble = _varint(buf, pos, end)
     if trouble != Trouble.NONE:
         return int64(pos), trouble
     if count > (end - after) // LEAST_TAG:
-        return int64(pos), int64(Trouble.COUNT)
+        return int64(pos), plain(Trouble.COUNT)
     for _ in range(count):
         at = after
         _number, after, trouble = _varint(buf, at, end)
@@ -552,9 +552,9 @@ def _tags(buf: Array, pos: int, end: int) -> tuple[int, int]:
         if trouble != Trouble.NONE:
             return at, trouble
         if size > end - after:
-            return at, int64(Trouble.LONG)
+            return at, plain(Trouble.LONG)
         after += size
-    return after, int64(Trouble.NONE)
+    return after, plain(Trouble.NONE)
 
 
 @kernel
@@ -607,13 +607,13 @@ def _steps(
 ) -> tuple[int, int, int, int, int]:
     """``interpret`` from an instruction on, at ``pos`` and within ``depth`` arrays, without clearing the registers:
     (n_rows, trouble, position, instruction, depth). With FULL, the same call with these goes on."""
-    trouble = int64(Trouble.NONE)
+    trouble = plain(Trouble.NONE)
     while trouble == Trouble.NONE:
         instruction = code[pc]
         op = instruction.op
         if op == Op.SKIP:
             if instruction.width > end - pos:
-                trouble = int64(Trouble.SHORT)
+                trouble = plain(Trouble.SHORT)
             else:
                 pos += instruction.width
         elif op == Op.BYTES:
@@ -621,20 +621,20 @@ def _steps(
         elif op == Op.INT:
             width = instruction.width
             if width > end - pos:
-                trouble = int64(Trouble.SHORT)
+                trouble = plain(Trouble.SHORT)
             else:
                 _set(registers, instruction.register, _signed(buf, pos, width), 0)
                 pos += width
         elif op == Op.UUID:
             if end - pos < _UUID_SIZE:
-                trouble = int64(Trouble.SHORT)
+                trouble = plain(Trouble.SHORT)
             else:
                 _set(registers, instruction.register, pos, _UUID_SIZE)
                 pos += _UUID_SIZE
         elif op == Op.ARRAY:
             count, after, trouble = _count(buf, pos, end, instruction)
             if count > 0 and depth == MAX_DEPTH:
-                trouble = int64(Trouble.DEPTH)
+                trouble = plain(Trouble.DEPTH)
             elif trouble == Trouble.NONE:
                 pos = after
                 if instruction.register >= 0:
@@ -654,7 +654,7 @@ def _steps(
             pos, trouble = _tags(buf, pos, end)
         elif op == Op.IF_PRESENT:
             if pos >= end:
-                trouble = int64(Trouble.SHORT)
+                trouble = plain(Trouble.SHORT)
             else:
                 pos += 1
                 if _signed(buf, pos - 1, 1) < 0:
@@ -662,7 +662,7 @@ def _steps(
                     continue
         elif op == Op.EMIT:
             if n_rows == rows.shape[0]:
-                trouble = int64(Trouble.FULL)
+                trouble = plain(Trouble.FULL)
             else:
                 rows[n_rows, _JOB] = tag
                 for k in range(registers.shape[0]):
@@ -670,7 +670,7 @@ def _steps(
                 n_rows += 1
         elif op == Op.ERROR:
             if end - pos < _ERROR_SIZE:
-                trouble = int64(Trouble.SHORT)
+                trouble = plain(Trouble.SHORT)
             elif (
                 i16(buf, pos) == 0
                 or rows.shape[0] == 0
@@ -678,7 +678,7 @@ def _steps(
             ):
                 pos += _ERROR_SIZE
             elif n_rows == rows.shape[0]:
-                trouble = int64(Trouble.FULL)
+                trouble = plain(Trouble.FULL)
             else:
                 rows[n_rows, _JOB] = tag
                 rows[n_rows, _FIRST] = i16(buf, pos)
@@ -702,7 +702,7 @@ def _steps(
             continue
         else:
             if op == Op.STOP and pos != end:
-                trouble = int64(Trouble.TRAILING)
+                trouble = plain(Trouble.TRAILING)
             break
         if trouble == Trouble.NONE:
             pc += 1

@@ -53,6 +53,7 @@ from kwire.kernels.layouts import (
     SEGMENT,
     Role,
     Row,
+    Wide,
     joined,
     table_type,
 )
@@ -87,13 +88,13 @@ class Joining(Row):
     at: int
     """Where the next bytes go in the joined data."""
     n_pieces: int
-    cursor: int
+    cursor: Wide
     """Position up to which the stream is in order; -1 before its first byte."""
-    latest: int
+    latest: Wide
     order: int
-    clock: int
+    clock: Wide
     """Time, packet and clock of the latest piece."""
-    base: int
+    base: Wide
     """Where its parts of the heaps begin."""
     n_early: int
     """Segments that wait after a hole, on a heap by position."""
@@ -104,11 +105,11 @@ class Joining(Row):
     """Up to which position the bytes of those are taken."""
     behind: int
     """What waits counts for so many bytes."""
-    since: int
+    since: Wide
     """The packet since which something waits, AT_THE_END if nothing does."""
-    heard: int
+    heard: Wide
     """Position up to which the stream is known to be acknowledged."""
-    known: int
+    known: Wide
     """The packet up to which all has been looked at."""
     begun: int
     """What the clock showed when the first segment came of those that wait for the beginning."""

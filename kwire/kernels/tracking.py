@@ -35,7 +35,7 @@ from kwire.kernels.hashing import fresh_key, hash_three, hash_two
 from kwire.kernels.layers import HEADER, Flag, innermost
 from kwire.kernels.layouts import ABSENT, ACKNOWLEDGED, AT_THE_END, CONNECTION, FINDER, NO_TIME, STREAM, Role
 from kwire.kernels.multipath import JOINS, NONE, is_joining, option_of, said_by
-from kwire.kernels.numbers import grown, int64, u16
+from kwire.kernels.numbers import grown, int64, plain, u16
 from kwire.kernels.packets import Count
 
 __all__ = ["Fragment", "Known", "clock_of", "note_closed", "nothing_known", "restored", "tcp_segments"]
@@ -387,11 +387,11 @@ def _role_by_ports(ports: Array, a_port: int, b_port: int) -> int:
     for k in range(ports.shape[0]):
         a_is_broker = a_is_broker or ports[k] == a_port
         b_is_broker = b_is_broker or ports[k] == b_port
-    role: int = int64(Role.UNKNOWN)
+    role: int = plain(Role.UNKNOWN)
     if a_is_broker != b_is_broker:
-        role = int64(Role.A_REQUESTS) if b_is_broker else int64(Role.B_REQUESTS)
+        role = plain(Role.A_REQUESTS) if b_is_broker else plain(Role.B_REQUESTS)
     elif ports.shape[0] > 0 and not a_is_broker:
-        role = int64(Role.OTHER)
+        role = plain(Role.OTHER)
     return role
 
 
@@ -759,7 +759,7 @@ def _note_segment(
         segment.packet = order
         n_segments += 1
     if missing > 0:
-        counts[int64(Count.SNAPPED)] += 1
+        counts[plain(Count.SNAPPED)] += 1
         segment = segments[n_segments]
         segment.stream = stream
         segment.pos = pos + captured
@@ -890,7 +890,7 @@ def _shift(header: Any, base: int, acknowledged: int, sequence: int, stream: Any
             header.ack = (acknowledged - other.mapped + other.start - 1) & _SEQUENCE
         else:
             # It acknowledges a number of its path, and where that began is not known.
-            header.control &= ~int64(Flag.ACK)
+            header.control &= ~plain(Flag.ACK)
     return more
 
 
@@ -943,7 +943,7 @@ def _take(
         slots[k] = -1
         now = clock[k]
         k += 1
-        counts[int64(Count.PACKETS)] += 1
+        counts[plain(Count.PACKETS)] += 1
         if found != Count.PACKETS:
             counts[found] += 1
             continue
@@ -970,11 +970,11 @@ def _take(
         if (base >= 0 or streams[stream].shift > 0 or streams[2 * slot + 1 - side].shift > 0) and _shift(
             header, base, acknowledged, sequence, streams[stream], streams[2 * slot + 1 - side]
         ):
-            counts[int64(Count.PATH)] += 1
+            counts[plain(Count.PATH)] += 1
         _count_packet(header, packet, order, conn, streams[stream], streams[2 * slot + 1 - side])
         if base == JOINS:
             # The path begins in the middle of a connection. What is read of it begins after this packet.
-            header.control &= ~int64(Flag.SYN)
+            header.control &= ~plain(Flag.SYN)
             header.seq = (header.seq + 1) & _SEQUENCE
         if control & Flag.RST and not _ends_here(header, streams[stream]):
             continue
@@ -1005,7 +1005,7 @@ def _take(
             doubt = int64(0)
             if conn.role != Role.ENCRYPTED and _in_doubt(buf, packet, header, conn, own):
                 doubt = int64(1)
-                counts[int64(Count.WRONG)] += 1
+                counts[plain(Count.WRONG)] += 1
             if reached < 0:
                 # The stream begins in the middle. Nothing is before what was acknowledged, or stands after what was
                 # sent without a byte.

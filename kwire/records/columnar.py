@@ -26,7 +26,7 @@ Rules kept here:
 - Rows and bytes are counted before columns are made of them. No offset of an Arrow array can pass 2**31 - 1.
 - Only Arrow types that Spark accepts (no dictionaries, no large or view types, microseconds in UTC).
 
-Offsets, timestamps and timestamp types follow KIP-31 and KIP-32: see ``docs/records.md`` for what each column means.
+Offsets, timestamps and timestamp types follow KIP-31 and KIP-32: ``docs/how-to/records.md`` explains each column.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ and not rows. Sums are kept by ``kwire.report.sums``, which bounds them.
 
 Rules kept here:
 
-- Totals are those of the tables. Every row is counted once, in the row of a table that says so (``docs/answers.md``).
+- Totals are those of the tables. Every row is counted once, in the row of a table that says so (docs/how-to/report.md).
 - What the tables do not know (records of compressed messages of magic 0 and 1, names of topics) is not guessed.
 - Texts are as the tables have them: whoever shows them escapes them.
 """

@@ -43,8 +43,8 @@ def audit(tables: Mapping[str, DataFrame], target: str = DEFAULT_TARGET) -> Data
         read = spark.read.format("kwire").option("table", ...).load
         kwire.spark.audit({"connections": connections, "records": records}, "4.3").where("verdict = 'breaks'")
 
-    The columns are those of ``kwire.report.audit.SCHEMA`` (docs/answers.md). What else old clients can do is known more
-    exactly if ``connections`` has the column ``broker_apis``, which is there only by name.
+    The columns are those of ``kwire.report.audit.SCHEMA`` (docs/how-to/upgrade-audit.md). What else old clients can do
+    is known more exactly if ``connections`` has the column ``broker_apis``, which is there only by name.
 
     Raises ``UnsupportedVersionError`` for an unknown release, ``KwireError`` without ``connections``.
     """
@@ -125,8 +125,8 @@ def findings(
 
     ``tables``: any of ``frames``, ``partitions``, ``calls``, ``connections`` and ``records``, as the data source
     ``kwire`` gives them. Rules that need another one are left out, unless ``rules`` names them. The columns are those
-    of ``kwire.report.findings.SCHEMA`` (docs/answers.md). Rows of all captures are looked at in order of time, as if
-    they were one.
+    of ``kwire.report.findings.SCHEMA`` (docs/reference/findings.md). Rows of all captures are looked at in order of
+    time, as if they were one.
 
     Raises ``KwireError`` for an unknown rule, for one whose tables are missing, and if no rule is left.
     """
@@ -291,7 +291,7 @@ def lineage(tables: Mapping[str, DataFrame]) -> DataFrame:
     """Who writes and who reads each topic: a row for each topic, role and client.
 
     ``tables``: ``partitions``, and ``calls`` for the best knowledge of the readers' groups, as the data source
-    ``kwire`` gives them. The columns are those of ``kwire.report.lineage.SCHEMA`` (docs/answers.md). Raises
+    ``kwire`` gives them. The columns are those of ``kwire.report.lineage.SCHEMA`` (docs/how-to/lineage.md). Raises
     ``KwireError`` without ``partitions``.
     """
     from pyspark.sql import functions as F  # noqa: N812

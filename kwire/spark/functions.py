@@ -10,7 +10,7 @@ struct, or an array of structs for records. Rules kept here:
   on the workers.
 - Each takes an iterator of batches: what a batch becomes can be more than one Arrow array can hold.
 - numba and the kernels are imported where a column is decoded, not by this module: Spark imports it for every query.
-- ``body`` is text. ``docs/spark.md`` says why it is not VARIANT; ``parse_json(body)`` makes one of it.
+- ``body`` is text. docs/explanation/body-as-json.md says why it is no VARIANT; ``parse_json(body)`` makes one of it.
 """
 
 from __future__ import annotations

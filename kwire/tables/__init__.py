@@ -7,8 +7,8 @@ A module says everything about its table:
 - how its rows are made
 - what a person is shown of it
 
-The command line, the Spark source, ``kwire.capture.read`` and the test of ``docs/tables.md`` ask only this registry. So
-a new table is a module with a ``TABLE`` and a line here.
+The command line, the Spark source, ``kwire.capture.read`` and ``docs/reference/tables`` ask only this registry. So a
+new table is a module with a ``TABLE`` and a line here.
 
     frames = table("frames")                    # a kwire.tables.definition.CaptureTable
     frames.schema.names, frames.statuses

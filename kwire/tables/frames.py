@@ -390,10 +390,10 @@ class FrameColumns:
         if not self._stats[Stat.WRONG] and not self._more:
             return columns.constant(None, self._count)
         reason, detail = self._of("reason"), self._of("detail")
-        wrong = np.flatnonzero(reason).tolist()
+        wrong = np.flatnonzero(reason)
         texts: list[str | None] = [None] * self._count
-        for row in wrong:
-            texts[row] = sentence(int(reason[row]), int(detail[row]))
+        for row, why, number in zip(wrong.tolist(), reason[wrong].tolist(), detail[wrong].tolist(), strict=True):
+            texts[row] = sentence(why, number)
         for row, text in self._more.items():
             texts[row] = text
         return pa.array(texts, pa.string())

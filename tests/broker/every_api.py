@@ -1,7 +1,7 @@
 """Every API in every version that real brokers accept, asked with kwire's encoder and read with its decoder.
 
     python tests/broker/every_api.py             ask all brokers, show what they said
-    python tests/broker/every_api.py --write     and write docs/verified.md
+    python tests/broker/every_api.py --write     and write docs/results/real-brokers.md
 
 Three clusters of one node are started one after the other: 3.9 with ZooKeeper, 3.9 and the newest 4.x with KRaft; in
 the KRaft ones the listener of the controllers is asked as well. Strategy and rules:
@@ -55,7 +55,7 @@ __all__ = [
     "unexplained",
 ]
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "verified.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "results" / "real-brokers.md"
 
 GOAL = 280
 """How many (api, version) pairs at least one broker has to answer."""
@@ -527,7 +527,7 @@ def unexplained(results: Results) -> set[tuple[str, str, str]]:
 
 
 def page(results: Results) -> str:
-    """``docs/verified.md``."""
+    """``docs/results/real-brokers.md``."""
     good = good_pairs(results)
     told = sum(one.good for pair in results.values() for one in pair.values())
     silent = sum(one.good and not one.announced for pair in results.values() for one in pair.values())
@@ -592,7 +592,7 @@ def page(results: Results) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Ask real brokers for every version of every API.")
-    parser.add_argument("--write", action="store_true", help="write docs/verified.md")
+    parser.add_argument("--write", action="store_true", help="write docs/results/real-brokers.md")
     parser.add_argument("--only", choices=COLUMNS, help="only the cluster with this listener; prints, writes nothing")
     arguments = parser.parse_args()
     began = time.monotonic()

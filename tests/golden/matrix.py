@@ -1,7 +1,7 @@
-"""The table in docs/captures.md: which APIs, versions, magics and codecs the golden captures hold.
+"""The table in docs/results/golden-matrix.md: which APIs, versions, magics and codecs the golden captures hold.
 
     python tests/golden/matrix.py            print the table and what is wrong with the captures
-    python tests/golden/matrix.py --write    put the table into docs/captures.md
+    python tests/golden/matrix.py --write    put the table into docs/results/golden-matrix.md
     python tests/golden/matrix.py --check DIR ...   only look at these folders
 
 It reads the captures with a reader of its own (whole files in memory, an object per packet), which shares nothing with
@@ -25,7 +25,7 @@ import kwire
 from kwire import schema
 
 HERE = Path(__file__).resolve().parent
-DOCUMENT = HERE.parent.parent / "docs" / "captures.md"
+DOCUMENT = HERE.parent.parent / "docs" / "results" / "golden-matrix.md"
 BEGIN, END = "<!-- matrix: made by tests/golden/matrix.py -->", "<!-- end of matrix -->"
 CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 RAW_CLIENT = "kwire-raw"
@@ -349,7 +349,7 @@ def table(found: Findings) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Say what the golden captures hold.")
     parser.add_argument("folders", nargs="*", type=Path, help="folders of captures (default: all beside this script)")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/captures.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/results/golden-matrix.md")
     arguments = parser.parse_args()
     everything = [*HERE.glob("kafka-*"), *HERE.glob("odd/kafka-*")]
     folders = arguments.folders or sorted(path for path in everything if path.is_dir())

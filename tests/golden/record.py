@@ -6,7 +6,7 @@
     python tests/golden/record.py --out DIR           somewhere else than tests/golden
 
 Needs root (packet capture), Java 17+ with javac, Maven, tcpdump and dumpcap; everything else is fetched through the
-package managers of the languages. See docs/captures.md for what comes out.
+package managers of the languages. See docs/results/golden-captures.md for what comes out.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@
 Needs what ``record.py`` needs. One broker, one capture with two topics, and beside it
 
     events.pcap             the packets
-    events.json, .jsonl     what was recorded, and each record as the client sent or read it (see docs/captures.md)
+    events.json, .jsonl     what was recorded, and each record as the client sent or read it
+                            (docs/results/golden-captures.md)
     events.meant.json       what the records mean, as the sender meant it: the events with their attributes, which of
                             them are wrong and why, and the violations of Hono's rules by rule, device and tenant
 

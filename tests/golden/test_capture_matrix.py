@@ -1,8 +1,8 @@
 """The capture matrix: what the clients say that they sent and read is in the captures, record for record.
 
-``NAME.told.jsonl`` is the clients' own account, and the wire may hold more than it (see docs/captures.md). The reader
-of ``matrix.py`` shares nothing with ``kwire.capture`` but the codec, and counts frames: the two are held against each
-other.
+``NAME.told.jsonl`` is the clients' own account, and the wire may hold more than it
+(docs/results/golden-captures.md). The reader of ``matrix.py`` shares nothing with ``kwire.capture`` but the codec, and
+counts frames: the two are held against each other.
 """
 
 from __future__ import annotations

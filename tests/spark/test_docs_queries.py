@@ -11,10 +11,16 @@ import test_sql_docs
 import test_tables_docs
 from docs_queries import Case, pages, written
 
+
+def _sql() -> dict[str, list[Case]]:
+    left = iter(test_sql_docs.CASES)
+    return {page: [next(left) for _ in range(count)] for page, count in test_sql_docs.PAGES.items()}
+
+
 CASES: dict[str, list[Case]] = {
-    "docs/recipes.md": test_recipes.CASES,
-    "docs/sql.md": test_sql_docs.CASES,
-    "docs/tables.md": test_tables_docs.CASES,
+    "docs/how-to/ten-questions.md": test_recipes.CASES,
+    **_sql(),
+    **test_tables_docs.CASES,
     **test_pages_docs.CASES,
 }
 

@@ -1,4 +1,4 @@
-"""The examples in docs/cloudevents.md and docs/hono.md that need Spark run, and show what the pages promise."""
+"""The examples in docs/how-to/cloudevents.md and docs/how-to/hono.md that need Spark run, and show what is promised."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-DOCS = Path(__file__).parents[2] / "docs"
-CAPTURE = DOCS.parent / "tests" / "golden" / "kafka-4.3-kraft-events" / "events.pcap"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs" / "how-to"
+CAPTURE = ROOT / "tests" / "golden" / "kafka-4.3-kraft-events" / "events.pcap"
 
 
 def run(page: str, spark: SparkSession, folder: Path) -> dict[str, Any]:

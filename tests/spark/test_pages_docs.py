@@ -17,6 +17,9 @@ from kwire.tables.definition import LogTable
 
 CAPTURE = "kafka-3.9-zk-kafka-python/first-light"
 EXAMPLE = "examples/body_json_or_variant.py"
+SEGMENTS = "docs/how-to/log-segments.md"
+BODIES = "docs/explanation/body-as-json.md"
+CONNECT = "docs/how-to/spark-connect.md"
 
 
 def bodies(made: Tables) -> list[tuple[Row, Any]]:
@@ -88,14 +91,14 @@ def as_objects(made: Tables) -> Rows:
 
 CASES: dict[str, list[Case]] = {
     "README.md": [Case("AS slowest", by_version)],
-    "docs/spark.md": [
-        Case("WHERE record_type = 'OffsetCommit'", commits),
+    SEGMENTS: [Case("WHERE record_type = 'OffsetCommit'", commits)],
+    BODIES: [
         Case("throttle_time_ms", throttled),
         Case("parse_json(body):topics[0].name", first_topics),
         Case("inline(from_json(body", of_metadata),
-        Case("kwire_api_name(18)", lambda _: Counter([("ApiVersions",)])),
     ],
-    "docs/cloudevents.md": [Case("RLIKE", http)],
+    CONNECT: [Case("kwire_api_name(18)", lambda _: Counter([("ApiVersions",)]))],
+    "docs/how-to/cloudevents.md": [Case("RLIKE", http)],
     EXAMPLE: [
         Case("SELECT j FROM j", as_text),
         Case("SELECT v FROM v", as_objects),
@@ -121,8 +124,9 @@ def test_readme(spark: SparkSession, messages: dict[str, pa.Table]) -> None:
 
 def test_bodies_of_messages(spark: SparkSession, messages: dict[str, pa.Table]) -> None:
     with views(spark, messages) as tables:
-        for query, case in list(zip(written("docs/spark.md"), CASES["docs/spark.md"], strict=True))[1:]:
-            compare(spark, query, case, tables)
+        for page in (BODIES, CONNECT):
+            for query, case in zip(written(page), CASES[page], strict=True):
+                compare(spark, query, case, tables)
 
 
 def test_records_of_segments(spark: SparkSession) -> None:
@@ -134,7 +138,7 @@ def test_records_of_segments(spark: SparkSession) -> None:
     for path in sorted(GOLDEN.glob("segments/4.3-kraft/__consumer_offsets-*/*.log")):
         parts += deep.read(path)
     with views(spark, {"records": pa.Table.from_batches(parts)}) as tables:
-        compare(spark, written("docs/spark.md")[0], CASES["docs/spark.md"][0], tables)
+        compare(spark, written(SEGMENTS)[0], CASES[SEGMENTS][0], tables)
 
 
 def test_cloudevents_of_http(spark: SparkSession) -> None:
@@ -146,7 +150,7 @@ def test_cloudevents_of_http(spark: SparkSession) -> None:
     header = pa.struct([("key", pa.string()), ("value", pa.binary())])
     made = pa.Table.from_pylist(rows, pa.schema([("topic", pa.string()), ("headers", pa.list_(header))]))
     with views(spark, {"records": made}) as tables:
-        compare(spark, written("docs/cloudevents.md")[0], CASES["docs/cloudevents.md"][0], tables)
+        compare(spark, written("docs/how-to/cloudevents.md")[0], CASES["docs/how-to/cloudevents.md"][0], tables)
 
 
 @pytest.mark.parametrize("number", range(len(CASES[EXAMPLE])))

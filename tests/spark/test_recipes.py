@@ -1,4 +1,4 @@
-"""The SQL of docs/recipes.md: its rows, and what the commands say. Its commands are run by tests/unit/house."""
+"""The SQL of docs/how-to/ten-questions.md: its rows, and what the commands say. tests/unit/house runs its commands."""
 
 from __future__ import annotations
 
@@ -174,11 +174,11 @@ CASES = [
 
 @pytest.mark.parametrize("number", range(len(CASES)))
 def test_its_rows_are_those_that_python_makes_of_the_tables(spark: SparkSession, tables: Tables, number: int) -> None:
-    compare(spark, written("docs/recipes.md")[number], CASES[number], tables)
+    compare(spark, written("docs/how-to/ten-questions.md")[number], CASES[number], tables)
 
 
 def test_the_page_says_which_tables_it_needs() -> None:
-    page = (ROOT / "docs" / "recipes.md").read_text("utf-8")
+    page = (ROOT / "docs" / "how-to" / "ten-questions.md").read_text("utf-8")
     assert all(f'"{name}"' in page for name in NAMES)
 
 

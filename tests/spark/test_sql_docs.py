@@ -1,6 +1,6 @@
-"""The SQL of docs/sql.md: its rows are those that Python makes by loops, and the page shows the first of them.
+"""The SQL of docs/how-to/sql: its rows are those that Python makes by loops, and the pages show the first of them.
 
-``python tests/spark/test_sql_docs.py`` writes the rows into the page.
+``python tests/spark/test_sql_docs.py`` writes the rows into the pages.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ import pytest
 from docs_queries import ROOT, Case, Row, Rows, Tables, compare, grouped, path_of, read, total, views, written
 from pyspark.sql import SparkSession
 
-PAGE = "docs/sql.md"
+PAGES = {
+    f"docs/how-to/sql/{name}.md": cases for name, cases in (("README", 1), ("groups", 3), ("flow", 3), ("clients", 4))
+}
+"""The pages, with the number of queries of each."""
 JAVA = "kafka-4.3-kraft-java/clients"
 COLUMNS = {
     "frames": (),
@@ -356,7 +359,7 @@ OTHERS = (
 
 def prepared(spark: SparkSession, number: int) -> str:
     """A query, after the view that others need; of the view, what reads it."""
-    queries = written(PAGE)
+    queries = [query for page in PAGES for query in written(page)]
     spark.sql(queries[0])
     return "SELECT * FROM exchanges ORDER BY timestamp, frame" if number == 0 else queries[number]
 
@@ -392,19 +395,20 @@ def _cell(value: Any) -> str:
 _PLACE = re.compile(r"(^```sql\n.*?\n```\n\n)(<!-- rows -->\n|(?:\|[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
 
 
-def filled(spark: SparkSession, page: str) -> str:
-    """The page with the rows that its queries give now."""
+def filled(spark: SparkSession) -> dict[str, str]:
+    """The pages with the rows that their queries give now."""
     rows = []
     for number, name in enumerate(CAPTURES):
         with views(spark, read([name], COLUMNS)):
             rows.append(shown(spark, number))
     left = iter(rows)
-    return _PLACE.sub(lambda place: f"{place[1]}{next(left)}\n", page)
+    texts = {page: (ROOT / page).read_text("utf-8") for page in PAGES}
+    return {page: _PLACE.sub(lambda place: f"{place[1]}{next(left)}\n", text) for page, text in texts.items()}
 
 
 @pytest.mark.wide
 def test_the_views_are_made_as_the_page_says(spark: SparkSession) -> None:
-    page = (ROOT / PAGE).read_text("utf-8")
+    page = (ROOT / next(iter(PAGES))).read_text("utf-8")
     (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     assert '"captures/*.pcap"' in code
     exec(code.replace('"captures/*.pcap"', repr(str(path_of(JAVA)))), {"spark": spark})
@@ -417,10 +421,10 @@ def test_the_views_are_made_as_the_page_says(spark: SparkSession) -> None:
 
 
 @pytest.mark.wide
-def test_the_page_shows_the_first_rows(spark: SparkSession) -> None:
-    page = (ROOT / PAGE).read_text("utf-8")
-    assert len(_PLACE.findall(page)) == len(CASES)
-    assert filled(spark, page) == page
+def test_the_pages_show_the_first_rows(spark: SparkSession) -> None:
+    texts = {page: (ROOT / page).read_text("utf-8") for page in PAGES}
+    assert {page: len(_PLACE.findall(text)) for page, text in texts.items()} == PAGES
+    assert filled(spark) == texts
 
 
 if __name__ == "__main__":
@@ -428,5 +432,5 @@ if __name__ == "__main__":
 
     made = SparkSession.builder.master("local[2]").config("spark.log.level", "ERROR").getOrCreate()
     kwire.spark.register(made)
-    place = ROOT / PAGE
-    place.write_text(filled(made, place.read_text("utf-8")), "utf-8")
+    for page, text in filled(made).items():
+        (ROOT / page).write_text(text, "utf-8")

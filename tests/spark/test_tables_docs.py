@@ -1,4 +1,4 @@
-"""Every SQL query of docs/tables.md runs, and its rows are those that Python makes of the same tables."""
+"""Every SQL query of docs/reference/tables runs, and its rows are those that Python makes of the same tables."""
 
 from __future__ import annotations
 
@@ -178,21 +178,26 @@ def by_status(made: Tables) -> Counter[tuple[Any, ...]]:
     return Counter((status, count) for status, count in found.items())
 
 
-CASES = [
-    Case("sum(length(r.value)) AS bytes", by_client),
-    Case("SELECT status, count(*) FROM frames", by_status),
-    Case("LEFT ANTI JOIN frames a", unanswered, ("capture", "connection", "frame")),
-    Case("FROM commits", commits),
-    Case("GROUP BY ALL ORDER BY 4 DESC", errors),
-    Case("newest - committed AS lag", lags),
-    Case("max(delivery_count) AS deliveries", again),
-    Case("AS until_fetched", until_fetched),
-    Case("AS ratio", by_compression),
-    Case("FROM records JOIN batches", records_of_batches, ("capture", "connection", "frame", "batch", "offset")),
-    Case("software_name, software_version", by_software),
-]
+CASES = {
+    "README": [Case("sum(length(r.value)) AS bytes", by_client)],
+    "frames": [
+        Case("SELECT status, count(*) FROM frames", by_status),
+        Case("LEFT ANTI JOIN frames a", unanswered, ("capture", "connection", "frame")),
+    ],
+    "messages": [Case("FROM commits", commits)],
+    "partitions": [Case("GROUP BY ALL ORDER BY 4 DESC", errors), Case("newest - committed AS lag", lags)],
+    "records": [Case("max(delivery_count) AS deliveries", again), Case("AS until_fetched", until_fetched)],
+    "batches": [
+        Case("AS ratio", by_compression),
+        Case("FROM records JOIN batches", records_of_batches, ("capture", "connection", "frame", "batch", "offset")),
+    ],
+    "connections": [Case("software_name, software_version", by_software)],
+}
+CASES = {f"docs/reference/tables/{name}.md": cases for name, cases in CASES.items()}
 
 
-@pytest.mark.parametrize("number", range(len(CASES)))
-def test_its_rows_are_those_that_python_makes_of_the_tables(spark: SparkSession, tables: Tables, number: int) -> None:
-    compare(spark, written("docs/tables.md")[number], CASES[number], tables)
+@pytest.mark.parametrize(("page", "number"), [(page, at) for page, cases in CASES.items() for at in range(len(cases))])
+def test_its_rows_are_those_that_python_makes_of_the_tables(
+    spark: SparkSession, tables: Tables, page: str, number: int
+) -> None:
+    compare(spark, written(page)[number], CASES[page][number], tables)

@@ -1,4 +1,4 @@
-"""The table ``client_metrics`` in Spark, over what real clients pushed; and the examples of docs/telemetry.md."""
+"""The table ``client_metrics`` in Spark, over what real clients pushed; examples of docs/how-to/client-metrics.md."""
 
 from __future__ import annotations
 
@@ -163,13 +163,13 @@ def test_a_schema_chooses_columns(spark: SparkSession) -> None:
 
 
 def test_the_examples_of_the_documentation_run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (ROOT / "docs" / "telemetry.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "how-to" / "client-metrics.md").read_text(encoding="utf-8")
     examples = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     examples = [block for block in examples if "decode_request" not in block]
     assert len(examples) == 5
     namespace: dict[str, Any] = {"spark": spark}
     for block in examples:
-        exec(compile(block.replace('"captures/', f'"{GOLDEN}/'), "docs/telemetry.md", "exec"), namespace)
+        exec(compile(block.replace('"captures/', f'"{GOLDEN}/'), "docs/how-to/client-metrics.md", "exec"), namespace)
     shown = capsys.readouterr().out
     assert "UNKNOWN_SUBSCRIPTION_ID (117)" in shown
     totals = {

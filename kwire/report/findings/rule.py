@@ -165,7 +165,7 @@ class Rule(Generic[_Limits]):
 
     name = ""
     finds = ""
-    """What it finds, for docs/answers.md (``make docs``)."""
+    """What it finds, for docs/reference/findings.md (``make docs``)."""
     thresholds: Mapping[str, str] = {}
     """The names of its thresholds. The text says what the number, ``{}``, means: ``{} in a minute``."""
     severities = ""

@@ -9,7 +9,7 @@ listener (ports) of its own. Those that stop brokers run alone, at the end.
 
 The decorator of a scenario names the rules that must find it. Write it before you record the scenario. Use ``?`` for a
 fault that no rule is about. ``judge`` prints a table with what was missed, and what was false: found, but not expected.
-docs/clusters.md has the results.
+docs/results/real-clusters.md has the results.
 """
 
 from __future__ import annotations

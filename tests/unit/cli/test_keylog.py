@@ -1,4 +1,4 @@
-"""``--keylog``: connections over TLS on the command line; and docs/tls.md, which says what becomes of them."""
+"""``--keylog``: connections over TLS on the command line; and docs/how-to/tls.md, which says what becomes of them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_frame_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_documentation_has_every_reason() -> None:
-    text = (ROOT / "docs" / "tls.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "how-to" / "tls.md").read_text(encoding="utf-8")
     details = {Reason.TLS_SUITE: 0x000A, Reason.TLS_VERSION: 0x0301}
     for reason in Reason:
         if reason >= Reason.NO_KEY:

@@ -208,7 +208,6 @@ def test_what_is_kept_is_shown_nowhere() -> None:
 
 
 def test_the_example_of_the_documentation_runs() -> None:
-    page = Path(__file__).parents[3] / "docs" / "library.md"
-    section = page.read_text(encoding="utf-8").partition("\n## Byte for byte\n")[2].partition("\n## ")[0]
-    (example,) = re.findall(r"^```python\n(.*?)\n^```", section, re.DOTALL | re.MULTILINE)
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "byte-for-byte.md"
+    (example,) = re.findall(r"^```python\n(.*?)\n^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     exec(example, {})

@@ -142,15 +142,17 @@ def test_a_column_that_is_filled_from_a_secret_field_is_null(tmp_path: Path) -> 
 
 def test_a_table_over_connections(tmp_path: Path) -> None:
     files = carried_out("A table over connections", tmp_path)
-    assert files == ["kwire/tables/ports.py", "kwire/tables/__init__.py", "docs/tables.md"]
+    assert files == ["kwire/tables/ports.py", "kwire/tables/__init__.py", "docs/reference/tables/ports.md"]
     said = python(tmp_path, "-m", "kwire.cli", "decode", str(GOLDEN), "--table", "ports", "--format", "jsonl")
     ports = [json.loads(line)["port"] for line in said.splitlines()]
+    python(tmp_path, "docs/fill.py")
+    assert "[`ports`](ports.md)" in (tmp_path / "docs" / "reference" / "tables" / "README.md").read_text()
     assert ports == [row["broker_port"] for batch in capture.read(GOLDEN, "connections") for row in batch.to_pylist()]
 
 
 def test_a_table_over_segments(tmp_path: Path) -> None:
     files = carried_out("A table over segments", tmp_path)
-    assert files == ["kwire/tables/log_epochs.py", "kwire/tables/__init__.py", "docs/tables.md"]
+    assert files == ["kwire/tables/log_epochs.py", "kwire/tables/__init__.py", "docs/reference/tables/log-epochs.md"]
     command = ("-m", "kwire.cli", "decode", str(SEGMENT), "--table", "epochs")
     rows = [json.loads(line) for line in python(tmp_path, *command, "--format", "jsonl").splitlines()]
     batches = [row for batch in log.batches(SEGMENT) for row in batch.to_pylist()]
@@ -211,7 +213,7 @@ def test_a_tunnel(tmp_path: Path) -> None:
     ]
     assert sum(row["responses"] for row in rows["plain"]) > 1
     python(tmp_path, "docs/fill.py")
-    assert "`lisp:`" in (tmp_path / "docs" / "tables.md").read_text()
+    assert "`lisp:`" in (tmp_path / "docs" / "reference" / "tables" / "connections.md").read_text()
 
 
 def test_a_finding_rule(tmp_path: Path) -> None:
@@ -226,7 +228,7 @@ def test_a_finding_rule(tmp_path: Path) -> None:
     line = (
         "| `heartbeat-storm` | medium | a client that sends heartbeats all the time | `heartbeats` (600 in a minute) |"
     )
-    assert line in (tmp_path / "docs" / "answers.md").read_text()
+    assert line in (tmp_path / "docs" / "reference" / "findings.md").read_text()
 
 
 def test_a_command(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The examples in docs/cloudevents.md and docs/hono.md that need no Spark run (the others: tests/spark)."""
+"""The examples in docs/how-to/cloudevents.md and docs/how-to/hono.md that need no Spark (others: tests/spark)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import pytest
 from kwire import cli
 from kwire.events import cloudevents, columns, hono
 
-DOCS = Path(__file__).parents[3] / "docs"
-CAPTURE = DOCS.parent / "tests" / "golden" / "kafka-4.3-kraft-events" / "events.pcap"
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs" / "how-to"
+CAPTURE = ROOT / "tests" / "golden" / "kafka-4.3-kraft-events" / "events.pcap"
 PAGES = ("cloudevents.md", "hono.md")
 
 

@@ -35,10 +35,10 @@ def test_an_old_page_is_reported_and_written(
 ) -> None:
     page = tmp_path / "some.md"
     page.write_text("before <!-- made: tunnels -->old<!-- end --> after\n")
-    (tmp_path / "options.md").write_text("")
+    monkeypatch.setattr(fill, "WHOLE", {"made.md": lambda: "made\n"})
     monkeypatch.setattr(fill, "DOCS", tmp_path)
     assert fill.main(["--check"]) == 1
     assert "docs/some.md is not what the code says" in capsys.readouterr().err
     assert fill.main([]) == 0
-    assert page.read_text() == f"before <!-- made: tunnels -->{fill.tunnels()}<!-- end --> after\n"
+    assert page.read_text() == f"before <!-- made: tunnels -->{fill.tunnels('')}<!-- end --> after\n"
     assert fill.main(["--check"]) == 0

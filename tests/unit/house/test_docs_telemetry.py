@@ -1,4 +1,4 @@
-"""docs/telemetry.md: its commands run, its Python runs, and its tables are those of the code."""
+"""docs/how-to/client-metrics.md: its commands run, its Python runs, and its tables are those of the code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from kwire.records.compression import compress
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "kafka-4-telemetry"
-TEXT = (ROOT / "docs" / "telemetry.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "how-to" / "client-metrics.md").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs" / "reference" / "client-metrics.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
@@ -27,7 +28,7 @@ def blocks(language: str) -> list[str]:
 
 def cells(title: str) -> list[list[str]]:
     """The rows of the table whose first title is ``title``."""
-    _, found, rest = TEXT.partition(f"\n| {title} |")
+    _, found, rest = REFERENCE.partition(f"\n| {title} |")
     assert found, title
     lines = rest.splitlines()[2:]
     rows = lines[: next(i for i, line in enumerate(lines) if not line.startswith("|"))]

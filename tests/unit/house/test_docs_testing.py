@@ -1,4 +1,4 @@
-"""docs/testing.md: its Python runs."""
+"""docs/how-to/fuzz-a-parser.md: its Python runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 CHECKOUT = Path(__file__).parents[3]
-PAGE = (CHECKOUT / "docs" / "testing.md").read_text(encoding="utf-8")
+PAGE = (CHECKOUT / "docs" / "how-to" / "fuzz-a-parser.md").read_text(encoding="utf-8")
 CAPTURE = CHECKOUT / "tests" / "golden" / "kafka-4-telemetry" / "refusals.pcap"
 
 
@@ -21,7 +21,7 @@ def test_python_examples_run(
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {}
     for block in re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE):
-        exec(compile(block, "testing.md", "exec"), namespace)
+        exec(compile(block, "fuzz-a-parser.md", "exec"), namespace)
     assert (tmp_path / "impaired.pcap").read_bytes() == namespace["impaired"].data
     said = capsys.readouterr().out
     assert said.startswith(f"{namespace['account'].dropped}\n")

@@ -27,7 +27,9 @@ FIELDS = {
 
 
 def test_the_page_is_made_of_the_declarations() -> None:
-    assert (ROOT / "docs" / "options.md").read_text() == options.page(), "python -m kwire.options > docs/options.md"
+    assert (ROOT / "docs" / "reference" / "options.md").read_text() == options.page(), (
+        "python -m kwire.options > docs/reference/options.md"
+    )
     for name in OPTIONS:
         assert f"| `{name}` |" in options.page()
 

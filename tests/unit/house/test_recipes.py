@@ -1,4 +1,4 @@
-"""The commands of docs/recipes.md run. Its SQL is run by ``tests/spark/test_recipes.py``."""
+"""The commands of docs/how-to/ten-questions.md run. Its SQL is run by ``tests/spark/test_recipes.py``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from kwire import cli
 
 CHECKOUT = Path(__file__).parents[3]
-RECIPES = (CHECKOUT / "docs" / "recipes.md").read_text(encoding="utf-8")
+RECIPES = (CHECKOUT / "docs" / "how-to" / "ten-questions.md").read_text(encoding="utf-8")
 CAPTURE = CHECKOUT / "tests" / "golden" / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
 
 

@@ -1,4 +1,4 @@
-"""docs/specifications.md names tests that exist, and every row names one or says why there is none."""
+"""docs/reference/specifications.md names tests that exist, and every row names one or says why there is none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 TESTS = ROOT / "tests"
-TEXT = (ROOT / "docs" / "specifications.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "reference" / "specifications.md").read_text(encoding="utf-8")
 ROWS = [line for line in TEXT.splitlines() if line.startswith("| ") and "shown by |" not in line]
 NAMED = re.findall(r"`([a-z_/0-9]+\.py)(?:::(\w+))?`", TEXT)
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "kafka"))
 
 from messages_of_kafka import Maker
 
-DOCS = (Path(__file__).parents[3] / "docs" / "client.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[3] / "docs" / "reference" / "names.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ CAPTURES = {
     for name in ("kafka-4-telemetry/refusals.pcap", "kafka-4.4-kraft-raw/controller.pcap")
 }
 REFUSALS = CAPTURES["kafka-4-telemetry/refusals.pcap"]
-PAGE = (Path(__file__).parents[3] / "docs" / "testing.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "impairments.md").read_text(encoding="utf-8")
 
 lossless = pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.grade is Grade.LOSSLESS])
 lossy = pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.grade is Grade.LOSSY])
@@ -289,4 +289,4 @@ def test_values_in_batches_are_frames_of_the_capture() -> None:
 
 def test_the_page_lists_every_kind() -> None:
     for kind in KINDS.values():
-        assert f"| `{kind.name}` | {kind.grade.value} | {kind.about.rstrip('.')} |" in PAGE
+        assert f"| `{kind.name}` | {kind.grade.value} | {kind.about.rstrip('.').replace('``', '`')} |" in PAGE
