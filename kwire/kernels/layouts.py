@@ -373,7 +373,7 @@ class Stream(Row):
     """Whether a frame begins where one was read last: -1 before the first one; 1 if so, and all requests that may have
     an answer still are known; 2 if so, but requests may be missing; ``doubting.HOLED`` or ``doubting.TORN`` if so, but
     it has a hole, whose size is as true as sequence numbers are; 0 if it may be a part of another frame."""
-    sure: int
+    sure: Wide
     """Position up to which all frames that may have an answer still were certain when they were read; -1 for none."""
     proven: int
     """Position at which a frame begins for certain, where frames are searched; -1 for none."""
@@ -586,9 +586,9 @@ class Waiting(Row):
     order: int
     clock: Wide
     """Of the piece that has its last byte."""
-    ack: int
+    ack: Wide
     """What the packet acknowledged with which it began, -1 for nothing."""
-    end: int
+    end: Wide
     """Position after it."""
     id: Half
     client: Half
