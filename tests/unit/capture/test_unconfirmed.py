@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from made_captures import Row, exchange, read
 from packets import Connection, metadata, metadata_answer, pcap, request, sized
+from packets import produce as produce_v2
 
 from kwire import records
 from kwire.capture.tracker import Tracker
@@ -102,6 +103,22 @@ def test_a_chain_in_a_value_is_never_ok(engine: Engine) -> None:
         # Those behind the chain are certain again.
         assert ("request", "Metadata", 8, "ok") in found
         assert ("response", "Metadata", 8, "ok") in found
+
+
+@engines
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_chain_with_which_a_request_and_what_was_captured_end_is_never_ok(engine: Engine, magic: int) -> None:
+    """A message set ends with a value. The segment that begins the frame is missing, the next one begins the chain."""
+    chain = b"".join(sized(request(12, 0, 50 + k, b"\0\1g\0\0\0\1\0\1m")) for k in range(300))
+    talk = exchange(count=3)
+    frame = sized(produce_v2(4, 1, records.encode([records.Record(None, chain)], magic=magic)))
+    assert frame.endswith(chain)
+    begin = len(talk.packets)
+    talk.send_raw(frame[: -len(chain)]).send_raw(chain)
+    with using(engine):
+        found = statuses(without(talk, begin))
+    assert {row[3] for row in found if row[1] == "Heartbeat"} <= {"unconfirmed"}
+    assert [row[2] for row in found if row[3] == "ok"] == [1, 1, 2, 2, 3, 3]
 
 
 def fetch(number: int) -> bytes:
