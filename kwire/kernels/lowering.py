@@ -26,7 +26,7 @@ import functools
 from collections import Counter, defaultdict
 from typing import Any, Final
 
-from llvmlite import ir as _llvm
+from llvmlite import ir as _llvm  # type: ignore[import-untyped]
 from numba.core import analysis as _analysis
 from numba.core import callconv as _callconv
 from numba.core import cgutils as _cgutils
@@ -266,7 +266,7 @@ def array_maker(array: Any) -> Any:
     if type(array) is not types.Array or array.ndim == 0:
         return made
 
-    class Whole(made):  # type: ignore[misc]
+    class Whole(made):  # type: ignore[misc,valid-type]
         def __init__(self, context: Any, builder: Any, value: Any = None, ref: Any = None) -> None:
             if value is None or ref is not None or not isinstance(builder, Builder):
                 super().__init__(context, builder, value, ref)
