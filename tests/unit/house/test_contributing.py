@@ -286,6 +286,7 @@ OF_TABLES = ("tables/test_tables.py", "tables/test_filters.py", "house/test_docs
 )
 def test_a_recipe_breaks_no_test(recipe: str, tests: tuple[str, ...], tmp_path: Path) -> None:
     carried_out(recipe, tmp_path)
+    python(tmp_path, "docs/fill.py")
     shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__", "golden"))
     (tmp_path / "tests" / "golden").symlink_to(ROOT / "tests" / "golden")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
