@@ -174,7 +174,7 @@ def statuses(old: str, page: str) -> str:
 def all_tables(old: str, *kinds: tables.Kind) -> str:
     """The tables of some kinds, with the first sentence of the page of each."""
     lines = ["", "| table | one row for |", "|---|---|"]
-    for table in (tables.table(name, kind) for kind in kinds for name in tables.names(kind)):  # type: ignore[call-overload]
+    for table in (tables.table(name, kind) for kind in kinds for name in tables.names(kind)):
         page = f"{page_of(table)}.md"
         file = DOCS / "reference" / "tables" / page
         assert file.exists(), f"the table {table.name} has no page docs/reference/tables/{page}"

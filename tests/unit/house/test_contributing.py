@@ -28,6 +28,8 @@ CLIENTS = ROOT / "tests" / "golden" / "kafka-4.3-kraft-java" / "clients.pcap"
 SEGMENT = ROOT / "tests" / "golden" / "segments" / "4.3-kraft" / "__consumer_offsets-0" / "00000000000000000000.log"
 GOLDEN = ROOT / "tests" / "golden" / "kafka-3.9-kraft-raw" / "every-version.pcap"
 
+# Each of them copies the tree, and starts Python in it several times.
+pytestmark = pytest.mark.wide
 
 spec = importlib.util.spec_from_file_location("gates", Path(__file__).with_name("test_gates.py"))
 assert spec is not None
@@ -266,7 +268,6 @@ OF_SCHEMAS = (
 OF_TABLES = ("tables/test_tables.py", "tables/test_filters.py", "house/test_docs_tables.py")
 
 
-@pytest.mark.wide
 @pytest.mark.parametrize(
     ("recipe", "tests"),
     {
@@ -285,6 +286,7 @@ OF_TABLES = ("tables/test_tables.py", "tables/test_filters.py", "house/test_docs
 )
 def test_a_recipe_breaks_no_test(recipe: str, tests: tuple[str, ...], tmp_path: Path) -> None:
     carried_out(recipe, tmp_path)
+    python(tmp_path, "docs/fill.py")
     shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__", "golden"))
     (tmp_path / "tests" / "golden").symlink_to(ROOT / "tests" / "golden")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)

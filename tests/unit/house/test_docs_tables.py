@@ -64,7 +64,7 @@ def test_every_column_that_is_asked_for_is_explained(table: Table) -> None:
 @every_table
 def test_every_word_of_status_is_on_the_page(table: Table) -> None:
     if table.statuses:
-        assert all(f"| `{word}` |" in part("statuses", title(table).split()[0]) for word in table.statuses)
+        assert all(f"| `{word}` |" in part("statuses", title(table).split()[0]) for word in table.statuses), "make docs"
 
 
 def test_a_column_without_a_meaning_is_seen() -> None:
