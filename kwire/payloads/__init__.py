@@ -1,7 +1,9 @@
 """Payloads in a column: raw frames and record sets that are already in an Arrow array, as structs.
 
 For pandas, Polars, DuckDB and plain Arrow users; ``kwire.spark`` has the same as column functions. A payload is one
-frame without its 4-byte size: it begins with the header. If a table kept the size, say ``sized=True``.
+frame without its 4-byte size: it begins with the header. If a table kept the size, say ``sized=True``. Then a payload
+may be several frames, one after the other, and ``several=True`` makes a list of each. With ``sized="auto"`` each
+payload shows by itself whether it begins with a size (``kwire.payloads.sizes`` says by what).
 
 >>> import pyarrow as pa, kwire.payloads
 >>> column = pa.array([bytes.fromhex("0012000000000007000574657374"), None, b"no frame"])
@@ -14,7 +16,8 @@ comes back is a ``ChunkedArray`` of as many rows. Rules kept here:
 - Null in, null out. Bad input never raises. It is a struct with ``status``, ``error`` and whatever could be read
   before the error.
 - ``status`` has the words of the table ``messages``: ``ok``, ``trailing``, ``malformed``, ``unsupported``,
-  ``too_large``. For records it has ``ok``, ``corrupt``, ``malformed``, ``cut_off`` and ``too_large``.
+  ``too_large``, ``cut_off`` (the frame is shorter than its size says). For records it has ``ok``, ``corrupt``,
+  ``malformed``, ``cut_off`` and ``too_large``.
 - ``body`` is JSON text, as in ``messages``. Bytes are base64. Fields are in the order of the schema, and only those of
   the version.
 - Secrets (passwords, tokens, keys) are left out unless ``secrets=True``.
@@ -24,8 +27,8 @@ Needs the extra ``capture`` (numba, numpy, pyarrow).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Unpack
 
 from kwire.errors import KwireError, needed
 from kwire.limits import DEFAULT_LIMITS, Limits
@@ -34,12 +37,24 @@ with needed("columns of payloads", "capture"):
     import pyarrow as pa
     import pyarrow.compute as pc
 
-from kwire.payloads.types import HEADER, REQUEST, RESPONSE, chosen, list_of_records, with_body
+from kwire.payloads.types import (
+    HEADER,
+    REQUEST,
+    RESPONSE,
+    BodyOptions,
+    RowOptions,
+    check_options,
+    list_of_records,
+    listed,
+    struct_of,
+)
 
 if TYPE_CHECKING:
     from kwire.payloads.messages import How
 
 __all__ = [
+    "BodyOptions",
+    "RowOptions",
     "decode_records",
     "decode_requests",
     "decode_responses",
@@ -53,60 +68,50 @@ Column = Any
 """A ``pyarrow.Array`` or ``ChunkedArray``."""
 
 
-class BodyOptions(TypedDict, total=False):
-    """How requests and responses are decoded.
-
-    - ``sized``: payloads begin with the size of the frame.
-    - ``fields``: those of the struct, in this order. Bodies are read if one of ``body``, ``status`` and ``error`` is
-      there.
-    - ``api``, such as ``"OffsetCommit"``: ``body`` is the struct ``kwire.capture.schema_of(api, "request")``. It is
-      null in messages of other APIs.
-    - ``payloads``: record sets in bodies. By default text has them in base64, and structs their size.
-    - ``secrets``: passwords, tokens and keys as they are. ``limits``: what decoding may use.
-    """
-
-    sized: bool
-    fields: Sequence[str] | None
-    api: str | None
-    payloads: bool | None
-    secrets: bool
-    limits: Limits
-
-
-def decode_requests(column: Column, *, body: bool = True, **options: Unpack[BodyOptions]) -> pa.ChunkedArray:
+def decode_requests(
+    column: Column, *, body: bool = True, limits: Limits = DEFAULT_LIMITS, **options: Unpack[BodyOptions]
+) -> pa.ChunkedArray:
     """Requests as ``struct<api_key int16, api_name string, api_version int16, correlation_id int32, client_id string,
     body string, status string, error string>``.
 
-    ``body=False``: the struct has none, and ``status`` speaks of the header. This is many times as fast. ``options``
-    are those of ``BodyOptions``. Raises ``KwireError`` for a column that is not of bytes, and for a field or API that
-    there is not.
+    ``body=False``: the struct has none, and ``status`` speaks of the header. This is many times as fast. ``limits``:
+    what decoding may use. ``options`` are those of ``kwire.payloads.BodyOptions``. Raises ``KwireError`` for a column
+    that is not of bytes, and for a field or API that there is not.
     """
     from kwire.payloads import messages
     from kwire.payloads.frames import chunks
 
-    how = _how(REQUEST if body else HEADER, "request", options)
-    return _chunked((made for one in chunks(column) for made in messages.requests(one, how)), how.type)
+    how = _how(REQUEST if body else HEADER, "request", limits, options)
+    type_ = listed(how.type) if how.several else how.type
+    return _chunked((made for one in chunks(column) for made in messages.decoded(one, how)), type_)
 
 
 def decode_responses(
-    column: Column, api_keys: Column | int, api_versions: Column | int, **options: Unpack[BodyOptions]
+    column: Column,
+    api_keys: Column | int,
+    api_versions: Column | int,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    **options: Unpack[BodyOptions],
 ) -> pa.ChunkedArray:
     """Responses as the struct of ``decode_requests`` without ``client_id``.
 
     A response does not say what it answers. ``api_keys`` and ``api_versions`` of the requests are columns of integers,
     or numbers if all are the same. ``api_version`` is 0 if a broker answered ApiVersions in v0 because it does not know
-    the version asked for (KIP-511). ``options`` and errors are those of ``decode_requests``.
+    the version asked for (KIP-511). With ``several``, all frames of a payload answer that version. ``options`` and
+    errors are those of ``decode_requests``.
     """
     from kwire.payloads import messages
     from kwire.payloads.frames import chunks
 
-    how = _how(RESPONSE, "response", options)
+    how = _how(RESPONSE, "response", limits, options)
     parts, first = [], 0
     for one in chunks(column):
         of = (_integers(each, first, len(one)) for each in (api_keys, api_versions))
         parts.append((one, *of))
         first += len(one)
-    return _chunked((made for one, keys, of in parts for made in messages.responses(one, keys, of, how)), how.type)
+    type_ = listed(how.type) if how.several else how.type
+    return _chunked((made for one, keys, of in parts for made in messages.decoded(one, how, keys, of)), type_)
 
 
 def decode_records(
@@ -140,103 +145,89 @@ def decode_records(
     return _chunked(made, list_of_records())
 
 
-def request_records(column: Column, **options: Unpack[RowOptions]) -> pa.ChunkedArray:
+def request_records(
+    column: Column, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[RowOptions]
+) -> pa.ChunkedArray:
     """The records in Produce requests, as lists. Other requests have none.
 
     An element is a struct of the columns of the table ``records`` that a payload knows: ``topic``, ``topic_id``,
     ``partition``, those of ``kwire.records.SCHEMA``, ``batch``, ``status``, ``error``. A payload that cannot be read is
-    one element with its ``status`` and ``error``.
-
-    ``topic_ids``: names of topics by their ids (text as Kafka prints it, or 16 bytes), for versions that name none.
+    one element with its ``status`` and ``error``. ``options`` are those of ``kwire.payloads.RowOptions``.
     """
-    return _rows("RECORDS", column, None, None, options)
+    return _rows("RECORDS", column, (), limits, options)
 
 
 def response_records(
-    column: Column, api_keys: Column | int, api_versions: Column | int, **options: Unpack[RowOptions]
+    column: Column,
+    api_keys: Column | int,
+    api_versions: Column | int,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    **options: Unpack[RowOptions],
 ) -> pa.ChunkedArray:
     """The records in Fetch and ShareFetch responses, as ``request_records`` has them."""
-    return _rows("RECORDS", column, api_keys, api_versions, options)
+    return _rows("RECORDS", column, (api_keys, api_versions), limits, options)
 
 
-def request_partitions(column: Column, **options: Unpack[RowOptions]) -> pa.ChunkedArray:
+def request_partitions(
+    column: Column, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[RowOptions]
+) -> pa.ChunkedArray:
     """What requests say of partitions, as lists: an element for each topic and partition.
 
     It is a struct of the columns of the table ``partitions`` that a payload knows, from ``path`` to ``error``.
     """
-    return _rows("PARTITIONS", column, None, None, options)
+    return _rows("PARTITIONS", column, (), limits, options)
 
 
 def response_partitions(
-    column: Column, api_keys: Column | int, api_versions: Column | int, **options: Unpack[RowOptions]
+    column: Column,
+    api_keys: Column | int,
+    api_versions: Column | int,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    **options: Unpack[RowOptions],
 ) -> pa.ChunkedArray:
     """What responses say of partitions, as ``request_partitions`` has it."""
-    return _rows("PARTITIONS", column, api_keys, api_versions, options)
-
-
-class RowOptions(TypedDict, total=False):
-    """How rows are made of payloads: ``sized``, ``secrets`` and ``limits`` are those of ``decode_requests``."""
-
-    sized: bool
-    topic_ids: Mapping[str | bytes, str] | None
-    secrets: bool
-    limits: Limits
+    return _rows("PARTITIONS", column, (api_keys, api_versions), limits, options)
 
 
 def _rows(
     table: str,
     column: Column,
-    api_keys: Column | int | None,
-    api_versions: Column | int | None,
+    of: tuple[Column | int, ...],
+    limits: Limits,
     options: RowOptions,
 ) -> pa.ChunkedArray:
     from kwire.payloads import rows
     from kwire.payloads.frames import chunks
 
-    _check(options, RowOptions)
-    wanted = rows.wanted(
-        table,
-        options.get("sized", False),
-        options.get("secrets", False),
-        limits=options.get("limits", DEFAULT_LIMITS),
-        topic_ids=options.get("topic_ids"),
-    )
+    check_options(options, RowOptions)
+    wanted = rows.wanted(table, limits=limits, **options)
     made: list[pa.Array] = []
     first = 0
     for one in chunks(column):
-        of = [None if each is None else _integers(each, first, len(one)) for each in (api_keys, api_versions)]
-        made += rows.lists(one, wanted, *of)
+        made += rows.lists(one, wanted, *(_integers(each, first, len(one)) for each in of))
         first += len(one)
     return _chunked(made, rows.list_of(wanted.schema))
 
 
-def _how(type_: pa.StructType, direction: str, options: BodyOptions) -> How:
+def _how(type_: pa.StructType, direction: str, limits: Limits, options: BodyOptions) -> How:
     from kwire.payloads.messages import How
 
-    _check(options, BodyOptions)
+    check_options(options, BodyOptions)
+    made = struct_of(type_, direction, options)
     message, api, payloads = None, options.get("api"), options.get("payloads")
     if api is not None:
         from kwire.tables.typed import message_of
 
-        try:
-            message = message_of(api, direction)
-        except ValueError as wrong:
-            raise KwireError(str(wrong)) from None
+        message = message_of(api, direction)
     keeps = message is None if payloads is None else payloads
-    has_body = "body" in [one.name for one in type_]
-    if message is not None and has_body:
-        type_ = with_body(type_, message, keeps)
-    type_ = chosen(type_, options.get("fields"))
-    reads = has_body and not {"body", "status", "error"}.isdisjoint(one.name for one in type_)
-    sized, secrets = options.get("sized", False), options.get("secrets", False)
-    return How(type_, reads, options.get("limits", DEFAULT_LIMITS), sized, secrets, keeps, message)
-
-
-def _check(options: Any, known: Any) -> None:
-    """Raises ``TypeError`` for an option that there is not, as Python does."""
-    for name in options:
-        if name not in known.__annotations__:
-            raise TypeError(f"unexpected keyword argument {name!r}: there are {', '.join(known.__annotations__)}")
+    speaks, sized = {"body", "status", "error"}, options.get("sized", False)
+    if sized == "auto" and direction == "response":
+        # Only its body shows where a response begins.
+        speaks.add("correlation_id")
+    reads = "body" in [one.name for one in type_] and not speaks.isdisjoint(one.name for one in made)
+    return How(made, reads, limits, sized, options.get("several", False), options.get("secrets", False), keeps, message)
 
 
 def _integers(values: Column | int, first: int, count: int) -> pa.Array:

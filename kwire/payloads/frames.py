@@ -5,6 +5,7 @@ Rules kept here:
 
 - No byte of a payload is copied, unless the column is of a type that kernels do not read (views, fixed size).
 - A payload whose header is not usual has no frame (``Status.MALFORMED``): it is decoded by itself.
+- Whether a payload begins with a size is a number of each (``sized``); ``kwire.payloads.sizes`` finds it out.
 - Names of clients are made into text once for many payloads. They are forgotten where there are too many.
 """
 
@@ -29,7 +30,7 @@ from kwire.protocol.headers import request_header_version
 from kwire.protocol.secrets import is_doubtful
 from kwire.records.window import writable
 
-__all__ = ["NO_SIZE", "SIZED", "Buffer", "Reader", "binary", "buffer_of", "chunks", "windows"]
+__all__ = ["Buffer", "Reader", "binary", "buffer_of", "chunks", "forms", "windows"]
 
 Array = Any
 
@@ -38,9 +39,6 @@ WINDOW: Final = 4 << 20
 MOST_PAYLOADS: Final = 1 << 14
 """Payloads that are decoded at once: each has some 200 bytes in its columns while it is looked at."""
 _MOST_NAMES: Final = 1 << 16
-
-NO_SIZE, SIZED = range(2)
-"""Whether payloads begin with the size of the frame."""
 
 
 class Buffer(NamedTuple):
@@ -104,9 +102,13 @@ def buffer_of(column: pa.Array) -> Buffer:
     return Buffer(writable(bytes_[places[0] : places[-1]]), places - places[0], there)
 
 
+def forms() -> Array:
+    """The version of a request's header by API key and version. -1: not known."""
+    return _forms(schema.generation())
+
+
 @lru_cache(maxsize=1)
 def _forms(generation: int) -> Array:
-    """The version of a request's header by API key and version. -1: not known."""
     keys = [key for key in schema.api_keys() if schema.request(key) is not None]
     found = {key: message for key in keys if (message := schema.request(key)) is not None}
     most = max(message.versions.high for message in found.values())
@@ -133,10 +135,12 @@ class Reader:
         self._texts = _NO_NAMES
 
     def frames(
-        self, column: pa.Array, sized: int, *, keys: Array | None = None, versions: Array | None = None
+        self, column: pa.Array, sized: Array, *, keys: Array | None = None, versions: Array | None = None
     ) -> Frames:
         """The frames of an array of bytes: requests, or with ``keys`` and ``versions`` (int64, ABSENT: not known) the
-        responses to such. One that is not usual has the status ``MALFORMED``."""
+        responses to such. One that is not usual has the status ``MALFORMED``.
+
+        ``sized``: of each whether it begins with its size (``kwire.kernels.payloads``)."""
         if len(self._table) > _MOST_NAMES:
             self._forget()
         buffer = buffer_of(column)
@@ -147,9 +151,7 @@ class Reader:
             rows["api"], rows["version"] = keys, versions
         client_ids = np.empty((2, n), np.int64)
         engine = choose(OF_A_FRAME * n)
-        engine(payload_headers)(
-            buffer.data, buffer.ends, buffer.valid, sized, response, _forms(schema.generation()), rows, client_ids
-        )
+        engine(payload_headers)(buffer.data, buffer.ends, buffer.valid, sized, response, forms(), rows, client_ids)
         if not response:
             rows["client"] = self._table.numbers(buffer.data, client_ids[0], client_ids[1], engine)
         return Frames(rows, buffer.data, np.zeros(1, CONNECTION), self._table.names, self._table.pool)

@@ -28,8 +28,10 @@ from kwire.kernels.engine import PYTHON, choose
 from kwire.kernels.layouts import Status
 from kwire.limits import Limits
 from kwire.payloads import singly
-from kwire.payloads.frames import NO_SIZE, SIZED, Reader, known, windows
+from kwire.payloads.frames import Reader, known
 from kwire.payloads.singly import Made, Row
+from kwire.payloads.sizes import Payloads, cut, told
+from kwire.payloads.types import Sized, listed
 from kwire.protocol.describe import Shown, described, to_json
 from kwire.records.constants import CONSTANTS
 from kwire.schema import model
@@ -37,9 +39,12 @@ from kwire.tables.bodies import Bodies, Part, untouched
 from kwire.tables.columns import distinct
 from kwire.tables.typed import Typed
 
-__all__ = ["How", "requests", "responses"]
+__all__ = ["How", "decoded"]
 
 Array = Any
+
+_MOST: Final = 1 << 30
+"""Bytes of the structs of one payload that become one list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +52,15 @@ class How:
     """What is made of payloads.
 
     - ``type``: the struct, and ``reads``: bodies are read, for themselves or since ``status`` is to speak of them.
-    - ``sized``: payloads begin with a size.
+    - ``sized``: payloads begin with a size, and ``several``: what is made is a list of the frames in a payload.
     - ``api``: the message whose bodies are structs. None: bodies are text.
     """
 
     type: pa.StructType
     reads: bool
     limits: Limits
-    sized: bool
+    sized: Sized
+    several: bool
     secrets: bool
     payloads: bool
     api: model.Message | None
@@ -64,7 +70,7 @@ class How:
         if not self.reads:
             return None
         if "body" not in self.names:
-            return _nothing
+            return singly.nothing
         if self.api is None:
             return partial(_text, self.secrets, self.payloads)
         shown = Shown(self.secrets, self.payloads, True)
@@ -76,10 +82,6 @@ class How:
         return [one.name for one in self.type]
 
 
-def _nothing(body: WireMessage, version: int) -> None:
-    return None
-
-
 def _text(secrets: bool, payloads: bool, body: WireMessage, version: int) -> str:
     return to_json(body, version, secrets=secrets, payloads=payloads)
 
@@ -89,39 +91,48 @@ def _struct(message: model.Message, typed: Typed, shown: Shown, body: WireMessag
     return typed.value(described(body, version, shown)) if body.SCHEMA is message else None
 
 
-def requests(column: pa.Array, how: How) -> Iterator[pa.StructArray]:
-    """The structs of an array of requests, in some arrays."""
-    kept, made, sized = _KEPT, how.made(), SIZED if how.sized else NO_SIZE
-    for _, part in windows(column):
-        frames = kept.reader.frames(part, sized)
-        good = frames["status"] == Status.OK
-        if made is None and "client_id" in how.names:
-            # Where the body is not read, nobody knows whether it is what it should be.
-            good &= ~kept.reader.doubtful(frames["client"])
-
-        def single(row: int, part: pa.Array = part) -> Row | None:
-            data = part[row].as_py()
-            return None if data is None else singly.request_row(data, made, how.limits, how.sized)
-
-        yield from _made(kept, frames, good, how, single)
+def decoded(
+    column: pa.Array, how: How, api_keys: pa.Array | None = None, api_versions: pa.Array | None = None
+) -> Iterator[pa.Array]:
+    """The structs of an array of payloads, in some arrays. They are responses if ``api_keys`` are given."""
+    kept, made = _KEPT, how.made()
+    for part in told(column, how.sized, how.limits, api_keys, api_versions):
+        if not how.several:
+            yield from _structs(kept, part, how, made)
+            continue
+        frames, of = cut(part)
+        structs = [one for each in frames.windows() for one in _structs(kept, each, how, made)]
+        yield _lists(part.column, structs, of, how)
 
 
-def responses(column: pa.Array, api_keys: pa.Array, api_versions: pa.Array, how: How) -> Iterator[pa.StructArray]:
-    """The structs of an array of responses, in some arrays."""
-    kept, made, sized = _KEPT, how.made(), SIZED if how.sized else NO_SIZE
-    for first, part in windows(column):
-        keys, versions = api_keys.slice(first, len(part)), api_versions.slice(first, len(part))
-        frames = kept.reader.frames(part, sized, keys=known(keys), versions=known(versions))
-        good = frames["status"] == Status.OK
+def _structs(kept: _Kept, part: Payloads, how: How, made: Made | None) -> Iterator[pa.StructArray]:
+    """The structs of some payloads that are one frame each."""
+    of: dict[str, Array] = {}
+    if part.api_keys is not None and part.api_versions is not None:
+        of = {"keys": known(part.api_keys), "versions": known(part.api_versions)}
+    frames = kept.reader.frames(part.column, part.sized, **of)
+    good = frames["status"] == Status.OK
+    if made is None and not of and "client_id" in how.names:
+        # Where the body is not read, nobody knows whether it is what it should be.
+        good &= ~kept.reader.doubtful(frames["client"])
+    yield from _made(kept, frames, good, how, partial(part.row, made=made, limits=how.limits))
 
-        def single(row: int, part: pa.Array = part, keys: pa.Array = keys, versions: pa.Array = versions) -> Row | None:
-            data = part[row].as_py()
-            if data is None:
-                return None
-            of = keys[row].as_py(), versions[row].as_py()
-            return singly.response_row(data, *of, made, how.limits, how.sized)
 
-        yield from _made(kept, frames, good, how, single)
+def _lists(column: pa.Array, structs: list[pa.StructArray], of: Array, how: How) -> pa.ListArray:
+    """Structs as lists, one for each payload. ``of``: the number of the payload of each."""
+    counts = np.bincount(of, minlength=len(column))
+    missing = None
+    if sum(one.nbytes for one in structs) > _MOST:
+        # It is of one payload: so large a part has no other.
+        said = {"status": "too_large", "error": f"more than {_MOST >> 20} MiB of frames, which no list can hold"}
+        structs, counts = [pa.array([said], how.type)], np.ones(1, np.int64)
+    values = pa.concat_arrays(structs) if structs else pa.array([], how.type)
+    if column.null_count:
+        missing = column.is_null()
+        values = values.filter(values.is_valid())
+        counts[missing.to_numpy(False)] = 0
+    ends = pa.array(np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]).astype(np.int32))
+    return pa.ListArray.from_arrays(ends, values, listed(how.type), mask=missing)
 
 
 class _Kept(threading.local):

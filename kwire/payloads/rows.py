@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +22,9 @@ import pyarrow as pa
 from kwire.kernels.layouts import Status
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.options import settled
-from kwire.payloads import singly
-from kwire.payloads.frames import NO_SIZE, SIZED, Reader, known, windows
+from kwire.payloads.frames import Reader, known
+from kwire.payloads.sizes import Payloads, cut, told
+from kwire.payloads.types import RowOptions, Sized, check_options, chosen, listed
 from kwire.records.verdicts import TOO_LARGE, among
 from kwire.tables import partitions, records
 from kwire.tables.definition import CaptureTable, Run
@@ -47,10 +47,11 @@ _ENOUGH: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which rows are made of payloads, and how. ``sized``: payloads begin with a size."""
+    """Which rows are made of payloads, and how. ``sized``: payloads begin with a size, and may be several frames."""
 
     table: CaptureTable
-    sized: bool
+    names: tuple[str, ...]
+    sized: Sized
     secrets: bool
     limits: Limits
     topics: Mapping[bytes, str]
@@ -58,27 +59,18 @@ class Wanted:
     @property
     def schema(self) -> pa.Schema:
         """The columns of a row."""
-        return _schema(self.table.name)
+        return pa.schema([self.table.schema.field(name) for name in self.names])
 
 
-def wanted(
-    table: str,
-    sized: bool = False,
-    secrets: bool = False,
-    *,
-    limits: Limits = DEFAULT_LIMITS,
-    topic_ids: Mapping[Any, str] | None = None,
-) -> Wanted:
-    """``Wanted`` of ``"RECORDS"`` or ``"PARTITIONS"``. Ids of topics are bytes or Kafka's text form."""
-    given = (topic_ids or {}).items()
+def wanted(table: str, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[RowOptions]) -> Wanted:
+    """``Wanted`` of ``"RECORDS"`` or ``"PARTITIONS"``. Raises ``KwireError`` for a field that there is not."""
+    check_options(options, RowOptions)
+    given = (options.get("topic_ids") or {}).items()
     topics = {id_ if isinstance(id_, bytes) else parse_uuid(id_).bytes: name for id_, name in given}
-    return Wanted({"RECORDS": RECORDS, "PARTITIONS": PARTITIONS}[table], sized, secrets, limits, topics)
-
-
-@cache
-def _schema(name: str) -> pa.Schema:
-    table = {one.name: one for one in (RECORDS, PARTITIONS)}[name]
-    return pa.schema([one for one in table.schema if one.name not in _NOT_OF_PAYLOADS])
+    one = {"RECORDS": RECORDS, "PARTITIONS": PARTITIONS}[table]
+    whole = pa.struct([field for field in one.schema if field.name not in _NOT_OF_PAYLOADS])
+    names = tuple(field.name for field in chosen(whole, options.get("fields")))
+    return Wanted(one, names, options.get("sized", False), options.get("secrets", False), limits, topics)
 
 
 def rows(
@@ -89,36 +81,32 @@ def rows(
     With ``api_keys`` and ``api_versions`` the payloads are responses.
     """
     reader = Reader()
-    for first, part in windows(column):
-        about = (None if one is None else one.slice(first, len(part)) for one in (api_keys, api_versions))
-        for numbers, batch in _rows(reader, part, how, *about):
-            if len(numbers):
-                yield first + numbers, batch
+    for part in told(column, how.sized, how.limits, api_keys, api_versions):
+        if how.sized is False:
+            for numbers, batch in _rows(reader, part, how):
+                yield part.first + numbers, batch
+            continue
+        frames, of = cut(part)
+        for some in frames.windows():
+            for numbers, batch in _rows(reader, some, how):
+                yield part.first + of[some.first + numbers], batch
 
 
-def _rows(
-    reader: Reader,
-    part: pa.Array,
-    how: Wanted,
-    api_keys: pa.Array | None,
-    api_versions: pa.Array | None,
-) -> Iterator[tuple[Array, pa.RecordBatch]]:
-    """``rows`` of one window."""
-    of = {} if api_keys is None or api_versions is None else {"keys": known(api_keys), "versions": known(api_versions)}
-    frames = reader.frames(part, SIZED if how.sized else NO_SIZE, **of)
+def _rows(reader: Reader, part: Payloads, how: Wanted) -> Iterator[tuple[Array, pa.RecordBatch]]:
+    """The rows of some payloads that are one frame each."""
+    of: dict[str, Array] = {}
+    if part.api_keys is not None and part.api_versions is not None:
+        of = {"keys": known(part.api_keys), "versions": known(part.api_versions)}
+    frames = reader.frames(part.column, part.sized, **of)
     options = settled({"secrets": how.secrets, "limits": how.limits})
     schema = pa.schema([pa.field("frame", pa.int64()), *how.schema])
     maker = how.table.maker(schema, Run(options=options, topics=dict(how.topics), learns=False))
-    bad = [row for row in np.flatnonzero(frames["status"] != Status.OK).tolist() if part[row].is_valid]
-    problems = []
-    for row in bad:
-        data = part[row].as_py()
-        if api_keys is None or api_versions is None:
-            said = singly.request_row(data, None, how.limits, how.sized)
-        else:
-            about = api_keys[row].as_py(), api_versions[row].as_py()
-            said = singly.response_row(data, *about, None, how.limits, how.sized)
-        problems.append({"status": said["status"], "error": said.get("error")})
+    bad, problems = [], []
+    for row in np.flatnonzero(frames["status"] != Status.OK).tolist():
+        said = part.row(row, None, how.limits)
+        if said is not None:
+            bad.append(row)
+            problems.append({"status": said["status"], "error": said.get("error")})
     wrong = pa.RecordBatch.from_pylist(problems, how.schema)
     passed, places = 0, np.array(bad, np.int64)
     for batch in maker.batches(frames):
@@ -130,8 +118,10 @@ def _rows(
             order = np.argsort(both, kind="stable")
             made, numbers = among(made, wrong.slice(passed, until - passed), both), both[order]
             passed = until
-        yield numbers, made
-    yield places[passed:], wrong.slice(passed)
+        if len(numbers):
+            yield numbers, made
+    if passed < len(places):
+        yield places[passed:], wrong.slice(passed)
 
 
 def lists(
@@ -178,4 +168,4 @@ def _lists(part: pa.Array, first: int, kept: list[tuple[Array, pa.RecordBatch]],
 
 def list_of(schema: pa.Schema) -> pa.DataType:
     """The type of the rows of one payload."""
-    return pa.list_(pa.field("element", pa.struct(list(schema)), nullable=False))
+    return listed(pa.struct(list(schema)))

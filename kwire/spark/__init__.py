@@ -12,7 +12,7 @@ This is the only package that imports pyspark. Its modules:
 
 - ``source``, ``options``, ``reader``: the data source; ``streaming``, ``discovery``, ``checkpoint``: streams;
 - ``files``, ``stores``, ``prefetch``: what a path stands for; ``sensors``, ``across``: many captures as one;
-- ``functions``, ``events``: column functions; ``payloads``, ``chunks``: tables of frames and of streams;
+- ``functions``, ``events``: column functions; ``payloads``, ``chunks``, ``pairing``: tables of frames and of streams;
 - ``answers``: audit, findings, lineage; ``sessions``: those of Fetch; ``exports``: files of tables;
 - ``workers``: their Python; ``daemon``: what forks them.
 """
@@ -151,10 +151,7 @@ def __dir__() -> list[str]:
 def register(spark: SparkSession) -> None:
     """Makes ``format("kwire")`` and the functions of SQL known to ``spark``, and its workers run the driver's Python.
 
-    Harmless to repeat. The functions are ``kwire_decode_request(payload)``, ``kwire_decode_request_header(payload)``,
-    ``kwire_decode_response(payload, api_key, api_version)``, ``kwire_decode_records(records)``,
-    ``kwire_api_name(api_key)``, and of what is in payloads ``kwire_request_records(payload)``,
-    ``kwire_response_records(payload, api_key, api_version)`` and the same two of ``partitions``.
+    Harmless to repeat. ``sql_functions`` says which functions there are, such as ``kwire_decode_request(payload)``.
     """
     from kwire.spark.functions import sql_functions
     from kwire.spark.source import KwireDataSource

@@ -13,7 +13,7 @@ from kwire.spark.workers import begin_task, plainly
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["mapped", "packed", "unpacked"]
+__all__ = ["mapped", "packed", "stateful", "unpacked"]
 
 
 def mapped(frame: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]], schema: Any) -> DataFrame:
@@ -32,6 +32,32 @@ def mapped(frame: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]],
         column = made(*(frame[name] for name in frame.columns))
         java: Any = frame._jdf
         return Frame(java.mapInArrow(column._jc, False, None), frame.sparkSession)
+
+
+def stateful(frame: DataFrame, key: str, processor: Any, schema: Any) -> DataFrame:
+    """``frame.groupBy(key).transformWithState(...)`` of rows, with timers of event time.
+
+    It asks for pandas and does not use it: this is the same without it.
+    """
+    from pyspark.errors import PySparkImportError
+
+    grouped = frame.groupBy(key)
+    try:
+        return grouped.transformWithState(processor, schema, "Append", "EventTime")
+    except PySparkImportError:
+        from pyspark.sql import DataFrame as Frame
+        from pyspark.sql.streaming.stateful_processor_util import TransformWithStateInPandasUdfUtils
+        from pyspark.sql.udf import _create_udf
+        from pyspark.util import PythonEvalType
+
+        session: Any = frame.sparkSession
+        function = TransformWithStateInPandasUdfUtils(processor, "EventTime").transformWithStateUDF
+        made: Any = _create_udf(function, schema, PythonEvalType.SQL_TRANSFORM_WITH_STATE_PYTHON_ROW_UDF)
+        column = made(*(frame[name] for name in frame.columns))
+        java: Any = grouped._jgd
+        type_ = session._jsparkSession.parseDataType(schema.json())
+        terms = (column._jc, type_, "Append", "EventTime", None, "")
+        return Frame(java.transformWithStateInPySpark(*terms), frame.sparkSession)
 
 
 @plainly

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     ColumnOrName = Column | str
 
-__all__ = ["decode_frames"]
+__all__ = ["chunks_of", "decode_frames"]
 
 MADE_UP: Final = ("capture", "client_host", "client_port", "broker_host", "broker_port")
 """Columns of tables that say nothing of chunks."""
@@ -80,7 +80,6 @@ def decode_frames(
     A row has ``connection`` as it was given, and no ``capture``, hosts and ports. Raises ``KwireError`` for an unknown
     table, column or option, ``CaptureError`` for a missing ``keylog`` or ``topic_ids``.
     """
-    from pyspark.sql import functions as sql
     from pyspark.sql.types import StructField, StructType
 
     checked = Options.of({**texts(options, CHUNKS), "table": table, PATHS: json.dumps(["chunks"])})
@@ -96,20 +95,16 @@ def decode_frames(
         raise KwireError(f"column {made_up[0]!r}: of chunks nothing is known of it")
     names = [name for name in names if name not in MADE_UP]
 
-    def column(one: ColumnOrName) -> Column:
-        return sql.col(one) if isinstance(one, str) else one
-
-    of = [connection] if not isinstance(connection, Sequence) or isinstance(connection, str) else list(connection)
-    key = column(of[0]) if len(of) == 1 else sql.struct(*map(column, of))
-    when = _nanoseconds(column(time), df.select(column(time)).schema.fields[0].dataType, time_unit)
-    chunks = df.select(
-        key.alias("connection"),
-        column(direction).cast("string").alias("side"),
-        when.cast("long").alias("time"),
-        column(payload).cast("binary").alias("payload"),
-        (sql.lit(None) if position is None else column(position)).cast("long").alias("position"),
-        (sql.lit(None) if order is None else column(order)).alias("order"),
-    ).where(sql.length("payload") > 0)
+    chunks = chunks_of(
+        df,
+        connection=connection,
+        direction=direction,
+        time=time,
+        time_unit=time_unit,
+        payload=payload,
+        position=position,
+        order=order,
+    )
     placed = chunks.repartition("connection").sortWithinPartitions("time", "order", "position").drop("order")
     whole = spark_schema(definition, asked=True)
     fields = [
@@ -118,6 +113,39 @@ def decode_frames(
     ]
     schema = StructType(fields)
     return mapped(placed, _Work(checked, tuple(names), schema, requests, from_start).rows, schema)
+
+
+def chunks_of(
+    df: DataFrame,
+    *,
+    connection: ColumnOrName | Sequence[ColumnOrName],
+    direction: ColumnOrName,
+    time: ColumnOrName,
+    time_unit: str | None,
+    payload: ColumnOrName,
+    position: ColumnOrName | None = None,
+    order: ColumnOrName | None = None,
+) -> DataFrame:
+    """Chunks with the columns ``connection``, ``side``, ``time`` (nanoseconds), ``payload``, ``position``, ``order``.
+
+    Arguments and errors are those of ``decode_frames``.
+    """
+    from pyspark.sql import functions as sql
+
+    def column(one: ColumnOrName) -> Column:
+        return sql.col(one) if isinstance(one, str) else one
+
+    of = [connection] if not isinstance(connection, Sequence) or isinstance(connection, str) else list(connection)
+    key = column(of[0]) if len(of) == 1 else sql.struct(*map(column, of))
+    when = _nanoseconds(column(time), df.select(column(time)).schema.fields[0].dataType, time_unit)
+    return df.select(
+        key.alias("connection"),
+        column(direction).cast("string").alias("side"),
+        when.cast("long").alias("time"),
+        column(payload).cast("binary").alias("payload"),
+        (sql.lit(None) if position is None else column(position)).cast("long").alias("position"),
+        (sql.lit(None) if order is None else column(order)).alias("order"),
+    ).where(sql.length("payload") > 0)
 
 
 def _nanoseconds(when: Column, type_: Any, unit: str | None) -> Column:

@@ -1,7 +1,7 @@
 """Column functions: parse raw Kafka payloads that are already in a table.
 
-A payload is a frame without its 4-byte size: it begins with the header. If a table kept the size, say ``sized=True``.
-The size is not guessed: a response begins with its correlation id, and a small one looks like a size.
+A payload is a frame without its 4-byte size: it begins with the header. If a table kept the size, say ``sized=True``,
+and ``several=True`` if a payload may be several frames. ``sized="auto"`` lets each payload show whether it has a size.
 
 Each function is an Arrow UDF (no pandas) over ``kwire.payloads``, which says what comes of a payload. It returns a
 struct, or an array of structs for records. Rules kept here:
@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Unpack
+from uuid import UUID
 
 import pyarrow as pa
 from pyspark.sql import Column
@@ -25,14 +26,23 @@ from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type
 
-from kwire.payloads.types import HEADER, REQUEST, RESPONSE, list_of_records, with_body
+from kwire.payloads.types import (
+    HEADER,
+    REQUEST,
+    RESPONSE,
+    BodyOptions,
+    RowOptions,
+    check_options,
+    list_of_records,
+    listed,
+    struct_of,
+)
 from kwire.protocol.secrets import METADATA_TOPIC
 from kwire.spark.workers import plainly
+from kwire.wire import uuid_text
 
 if TYPE_CHECKING:
     from pyspark.sql._typing import ColumnOrName
-
-    from kwire.payloads import BodyOptions
 
 __all__ = [
     "api_name",
@@ -47,54 +57,42 @@ __all__ = [
 ]
 
 
-def decode_request(
-    payload: ColumnOrName,
-    *,
-    sized: bool = False,
-    secrets: bool = False,
-    body: bool = True,
-    api: str | None = None,
-    payloads: bool = False,
-) -> Column:
+def decode_request(payload: ColumnOrName, *, body: bool = True, **options: Unpack[BodyOptions]) -> Column:
     """Decodes a binary column of request frames.
 
     Returns ``struct<api_key smallint, api_name string, api_version smallint, correlation_id int, client_id string,
     body string, status string, error string>``. A body that cannot be decoded leaves the header's fields in place.
 
     Without ``body`` the struct has none, and ``status`` speaks of the header. Bodies are not looked at: for questions
-    that the header answers, this is many times as fast. With ``api``, such as ``"OffsetCommit"``, ``body`` is the
-    struct ``kwire.spark.schema_of(api, "request", payloads=payloads)``. It is null in requests of other APIs.
+    that the header answers, this is many times as fast. ``options`` are those of ``kwire.payloads.BodyOptions``:
+
+    - ``sized``: payloads begin with a size, or ``"auto"``; ``several``: an array of the frames in a payload
+    - ``fields``: those that are made. Spark does not tell a function which ones are selected.
+    - ``api``, such as ``"OffsetCommit"``: ``body`` is the struct ``kwire.spark.schema_of(api, "request",
+      payloads=payloads)``. It is null in requests of other APIs.
+    - ``secrets``, ``payloads``: what bodies show
 
     >>> df.select(kwire.spark.decode_request("payload").alias("r")).select("r.api_name", "r.body")  # doctest: +SKIP
     """
-    flags = (sql.lit(one) for one in (sized, secrets, payloads if api is not None else True, api))
-    if not body:
-        return _udf(_headers, HEADER)(_column(payload), *flags).alias("decode_request")
-    returns = _with_body(REQUEST, "request", api, payloads)
-    return _udf(_requests, returns)(_column(payload), *flags).alias("decode_request")
+    function, type_ = (_requests, REQUEST) if body else (_headers, HEADER)
+    return _frames(function, type_, "request", (payload,), options).alias("decode_request")
 
 
 def decode_response(
     payload: ColumnOrName,
     api_key: ColumnOrName | int,
     api_version: ColumnOrName | int,
-    *,
-    sized: bool = False,
-    secrets: bool = False,
-    api: str | None = None,
-    payloads: bool = False,
+    **options: Unpack[BodyOptions],
 ) -> Column:
     """Decodes a binary column of response frames.
 
     A response does not say what it answers. ``api_key`` and ``api_version`` of its request are columns, or numbers if
     all are the same. Returns ``struct<api_key smallint, api_name string, api_version smallint, correlation_id int,
     body string, status string, error string>``. ``api_version`` is 0 if a broker answered ApiVersions in v0 because it
-    does not know the version asked for (KIP-511). With ``api``, ``body`` is a struct, as that of ``decode_request``.
+    does not know the version asked for (KIP-511). ``options`` are those of ``decode_request``.
     """
-    flags = (sql.lit(one) for one in (sized, secrets, payloads if api is not None else True, api))
-    given = (_column(payload), _column(api_key).cast("int"), _column(api_version).cast("int"))
-    returns = _with_body(RESPONSE, "response", api, payloads)
-    return _udf(_responses, returns)(*given, *flags).alias("decode_response")
+    given = (payload, api_key, api_version)
+    return _frames(_responses, RESPONSE, "response", given, options).alias("decode_response")
 
 
 def decode_records(
@@ -121,58 +119,47 @@ def decode_records(
     return _udf(_record_sets, list_of_records())(_column(payload), hides, sql.lit(strict)).alias("decode_records")
 
 
-def request_records(
-    payload: ColumnOrName,
-    *,
-    sized: bool = False,
-    secrets: bool = False,
-    topic_ids: Mapping[str, str] | None = None,
-) -> Column:
+def request_records(payload: ColumnOrName, **options: Unpack[RowOptions]) -> Column:
     """The records in a binary column of Produce requests, as an array to be exploded.
 
     An element has the columns of the table ``records`` that a payload knows: ``topic``, ``topic_id``, ``partition``,
     those of ``decode_records``, ``batch``, ``status``, ``error``. Other requests have none. A payload that cannot be
-    read is one element with its ``status`` and ``error``. ``topic_ids``: names of topics by their ids, for versions
-    that name none. For many records in a payload, ``records_of`` is faster: it makes no arrays.
+    read is one element with its ``status`` and ``error``. ``options`` are those of ``kwire.payloads.RowOptions``:
+    ``sized``, ``fields``, ``secrets``, and ``topic_ids``, names of topics by their ids. For many records in a payload,
+    ``records_of`` is faster: it makes no arrays.
 
     >>> df.select("host", sql.inline(kwire.spark.request_records("payload")))  # doctest: +SKIP
     """
-    return _rows("RECORDS", (payload,), sized, secrets, topic_ids).alias("request_records")
+    return _rows("RECORDS", (payload,), options).alias("request_records")
 
 
 def response_records(
     payload: ColumnOrName,
     api_key: ColumnOrName | int,
     api_version: ColumnOrName | int,
-    *,
-    sized: bool = False,
-    secrets: bool = False,
-    topic_ids: Mapping[str, str] | None = None,
+    **options: Unpack[RowOptions],
 ) -> Column:
     """The records in a binary column of Fetch and ShareFetch responses, as ``request_records`` has them."""
-    return _rows("RECORDS", (payload, api_key, api_version), sized, secrets, topic_ids).alias("response_records")
+    return _rows("RECORDS", (payload, api_key, api_version), options).alias("response_records")
 
 
-def request_partitions(
-    payload: ColumnOrName, *, sized: bool = False, topic_ids: Mapping[str, str] | None = None
-) -> Column:
+def request_partitions(payload: ColumnOrName, **options: Unpack[RowOptions]) -> Column:
     """What a binary column of requests says of partitions, as an array to be exploded.
 
-    An element has the columns of the table ``partitions`` that a payload knows, from ``path`` to ``error``.
+    An element has the columns of the table ``partitions`` that a payload knows, from ``path`` to ``error``. ``options``
+    are those of ``request_records``.
     """
-    return _rows("PARTITIONS", (payload,), sized, False, topic_ids).alias("request_partitions")
+    return _rows("PARTITIONS", (payload,), options).alias("request_partitions")
 
 
 def response_partitions(
     payload: ColumnOrName,
     api_key: ColumnOrName | int,
     api_version: ColumnOrName | int,
-    *,
-    sized: bool = False,
-    topic_ids: Mapping[str, str] | None = None,
+    **options: Unpack[RowOptions],
 ) -> Column:
     """What a binary column of responses says of partitions, as ``request_partitions`` has it."""
-    return _rows("PARTITIONS", (payload, api_key, api_version), sized, False, topic_ids).alias("response_partitions")
+    return _rows("PARTITIONS", (payload, api_key, api_version), options).alias("response_partitions")
 
 
 def api_name(api_key: ColumnOrName) -> Column:
@@ -184,24 +171,24 @@ def api_name(api_key: ColumnOrName) -> Column:
 def _requests(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
     from kwire.payloads import decode_requests
 
-    for payload, *flags in columns:
-        yield from decode_requests(payload, **_flags(*flags)).chunks
+    for payload, options in columns:
+        yield from decode_requests(payload, **_options(options)).chunks
 
 
 @plainly
 def _headers(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
     from kwire.payloads import decode_requests
 
-    for payload, sized, *_ in columns:
-        yield from decode_requests(payload, sized=bool(_value(sized)), body=False).chunks
+    for payload, options in columns:
+        yield from decode_requests(payload, body=False, **_options(options)).chunks
 
 
 @plainly
 def _responses(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
     from kwire.payloads import decode_responses
 
-    for payload, api_key, api_version, *flags in columns:
-        yield from decode_responses(payload, api_key, api_version, **_flags(*flags)).chunks
+    for payload, api_key, api_version, options in columns:
+        yield from decode_responses(payload, api_key, api_version, **_options(options)).chunks
 
 
 @plainly
@@ -217,25 +204,32 @@ def _lists(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
     from kwire.payloads import rows
     from kwire.payloads.frames import binary
 
-    for payload, *of, table, sized, secrets, topic_ids in columns:
-        topics = json.loads(_value(topic_ids) or "{}")
-        wanted = rows.wanted(_value(table), bool(_value(sized)), bool(_value(secrets)), topic_ids=topics)
-        yield from rows.lists(binary(payload), wanted, *of)
+    for payload, *of, table, options in columns:
+        yield from rows.lists(binary(payload), rows.wanted(_value(table), **_options(options)), *of)
 
 
-def _rows(
-    table: str,
+def _frames(
+    function: Callable[..., Any],
+    type_: pa.StructType,
+    direction: str,
     given: tuple[ColumnOrName | int, ...],
-    sized: bool,
-    secrets: bool,
-    topic_ids: Mapping[str, str] | None,
+    options: BodyOptions,
 ) -> Column:
+    check_options(options, BodyOptions)
+    returns: pa.DataType = struct_of(type_, direction, options)
+    if options.get("several"):
+        returns = listed(returns)
+    payload, *of = map(_column, given)
+    return _udf(function, returns)(payload, *(one.cast("int") for one in of), sql.lit(_text(options)))
+
+
+def _rows(table: str, given: tuple[ColumnOrName | int, ...], options: RowOptions) -> Column:
     from kwire.payloads import rows
 
     payload, *of = map(_column, given)
-    flags = (sql.lit(one) for one in (table, sized, secrets, json.dumps(dict(topic_ids or {}))))
-    wanted = rows.wanted(table, sized, secrets, topic_ids=topic_ids)
-    return _udf(_lists, rows.list_of(wanted.schema))(payload, *(one.cast("int") for one in of), *flags)
+    returns = rows.list_of(rows.wanted(table, **options).schema)
+    flags = (sql.lit(one) for one in (table, _text(options)))
+    return _udf(_lists, returns)(payload, *(one.cast("int") for one in of), *flags)
 
 
 @plainly
@@ -247,82 +241,84 @@ def _names(api_key: pa.Array) -> pa.Array:
 
 
 @plainly
-def _sql_requests(columns: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    from kwire.payloads import decode_requests
+def _sql(name: str, count: int, columns: Iterator[Any], **options: Any) -> Iterator[pa.Array]:
+    """The function ``name`` of ``kwire.payloads``, with ``count`` columns. One more is its ``sized``."""
+    import kwire.payloads
 
-    for payload in columns:
-        yield from decode_requests(payload).chunks
-
-
-@plainly
-def _sql_headers(columns: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    from kwire.payloads import decode_requests
-
-    for payload in columns:
-        yield from decode_requests(payload, body=False).chunks
+    function = getattr(kwire.payloads, name)
+    for given in columns:
+        # Spark gives one column as it is.
+        each = given if isinstance(given, tuple) else (given,)
+        sized = {"sized": _value(each[count])} if len(each) > count else {}
+        yield from function(*each[:count], **options | sized).chunks
 
 
-@plainly
+def _sql_request(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    return _sql("decode_requests", 1, columns)
+
+
+def _sql_requests(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    return _sql("decode_requests", 1, columns, sized="auto", several=True)
+
+
+def _sql_header(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    return _sql("decode_requests", 1, columns, body=False)
+
+
+def _sql_response(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    return _sql("decode_responses", 3, columns)
+
+
 def _sql_responses(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    from kwire.payloads import decode_responses
-
-    for given in columns:
-        yield from decode_responses(*given).chunks
+    return _sql("decode_responses", 3, columns, sized="auto", several=True)
 
 
-@plainly
-def _sql_lists(table: str, columns: Iterator[Any]) -> Iterator[pa.Array]:
-    from kwire.payloads import rows
-    from kwire.payloads.frames import binary
-
-    for given in columns:
-        payload, *of = given if isinstance(given, tuple) else (given,)
-        yield from rows.lists(binary(payload), rows.wanted(table), *of)
+def _sql_record_sets(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    return _sql("decode_records", 1, columns)
 
 
-def _sql_request_records(columns: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    return _sql_lists("RECORDS", columns)
+def _sql_request_records(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    return _sql("request_records", 1, columns)
 
 
 def _sql_response_records(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    return _sql_lists("RECORDS", columns)
+    return _sql("response_records", 3, columns)
 
 
-def _sql_request_partitions(columns: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    return _sql_lists("PARTITIONS", columns)
+def _sql_request_partitions(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    return _sql("request_partitions", 1, columns)
 
 
 def _sql_response_partitions(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    return _sql_lists("PARTITIONS", columns)
-
-
-@plainly
-def _sql_records(columns: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    from kwire.payloads import decode_records
-
-    for payload in columns:
-        yield from decode_records(payload).chunks
+    return _sql("response_partitions", 3, columns)
 
 
 def sql_functions() -> dict[str, Callable[..., Column]]:
-    """The functions by the names that SQL has for them, with their arguments by position and no options.
+    """The functions by the names that SQL has for them, with their arguments by position. Secrets are left out.
 
-    ``kwire_decode_request(payload)``, ``kwire_decode_request_header(payload)``, ``kwire_decode_records(records)``,
-    ``kwire_decode_response(payload, api_key, api_version)``, ``kwire_request_records(payload)``,
-    ``kwire_response_records(payload, api_key, api_version)``, the two of ``partitions``, ``kwire_api_name(api_key)``.
-    Secrets are left out.
+    - ``kwire_decode_request(payload)``, ``kwire_decode_request_header(payload)``, ``kwire_decode_response(payload,
+      api_key, api_version)``, ``kwire_decode_records(records)``, ``kwire_api_name(api_key)``
+    - ``kwire_request_records(payload)``, ``kwire_response_records(payload, api_key, api_version)``, and the two of
+      ``partitions``
+    - ``kwire_decode_requests(payload)``, ``kwire_decode_responses(payload, api_key, api_version)``: an array of the
+      frames in a payload, with sizes in front or without
+
+    Those of frames take ``sized`` as one more argument: ``true``, ``false`` or ``'auto'``.
     """
     from kwire.payloads import rows
 
+    records, partitions = (rows.list_of(rows.wanted(table).schema) for table in ("RECORDS", "PARTITIONS"))
     return {
-        "kwire_decode_request": _udf(_sql_requests, REQUEST),
-        "kwire_decode_request_header": _udf(_sql_headers, HEADER),
-        "kwire_decode_response": _udf(_sql_responses, RESPONSE),
-        "kwire_decode_records": _udf(_sql_records, list_of_records()),
-        "kwire_request_records": _udf(_sql_request_records, rows.list_of(rows.wanted("RECORDS").schema)),
-        "kwire_response_records": _udf(_sql_response_records, rows.list_of(rows.wanted("RECORDS").schema)),
-        "kwire_request_partitions": _udf(_sql_request_partitions, rows.list_of(rows.wanted("PARTITIONS").schema)),
-        "kwire_response_partitions": _udf(_sql_response_partitions, rows.list_of(rows.wanted("PARTITIONS").schema)),
+        "kwire_decode_request": _udf(_sql_request, REQUEST),
+        "kwire_decode_requests": _udf(_sql_requests, listed(REQUEST)),
+        "kwire_decode_request_header": _udf(_sql_header, HEADER),
+        "kwire_decode_response": _udf(_sql_response, RESPONSE),
+        "kwire_decode_responses": _udf(_sql_responses, listed(RESPONSE)),
+        "kwire_decode_records": _udf(_sql_record_sets, list_of_records()),
+        "kwire_request_records": _udf(_sql_request_records, records),
+        "kwire_response_records": _udf(_sql_response_records, records),
+        "kwire_request_partitions": _udf(_sql_request_partitions, partitions),
+        "kwire_response_partitions": _udf(_sql_response_partitions, partitions),
         "kwire_api_name": _udf(_names, pa.string()),
     }
 
@@ -339,22 +335,20 @@ def _udf(function: Callable[..., Any], returns: pa.DataType) -> Callable[..., Co
     return made
 
 
-def _with_body(type_: pa.StructType, direction: str, api: str | None, payloads: bool) -> pa.StructType:
-    """The struct, whose ``body`` is that of one message if ``api`` is given. Raises ``ValueError`` for an API that
-    there is not."""
-    if api is None:
-        return type_
-    from kwire.tables.typed import message_of
-
-    return with_body(type_, message_of(api, direction), payloads)
-
-
-_FLAGS: Final = ("sized", "secrets", "payloads", "api")
+def _text(options: Mapping[str, Any]) -> str:
+    """Options that are the same for all rows, as a literal."""
+    given = dict(options)
+    if topic_ids := given.pop("topic_ids", None):
+        by_text = {uuid_text(UUID(bytes=id_)) if isinstance(id_, bytes) else id_: topic_ids[id_] for id_ in topic_ids}
+        given["topic_ids"] = by_text
+    if given.get("fields") is not None:
+        given["fields"] = list(given["fields"])
+    return json.dumps(given)
 
 
-def _flags(*columns: pa.Array) -> BodyOptions:
-    """Arguments that are the same for all rows, and come as columns."""
-    return cast("BodyOptions", {name: _value(column) for name, column in zip(_FLAGS, columns, strict=True)})
+def _options(text: pa.Array) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(_value(text) or "{}")
+    return made
 
 
 def _value(flag: pa.Array) -> Any:

@@ -9,9 +9,9 @@ order of time and pairs them, with one shuffle. Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql._typing import ColumnOrName
 
     from kwire.payloads.rows import Wanted
+    from kwire.payloads.types import RowOptions
 
 __all__ = ["exchanges", "partitions_of", "records_of"]
 
@@ -36,20 +37,19 @@ def records_of(
     api_key: ColumnOrName | int | None = None,
     api_version: ColumnOrName | int | None = None,
     keep: Sequence[str] | None = None,
-    sized: bool = False,
-    secrets: bool = False,
-    topic_ids: Mapping[str, str] | None = None,
+    **options: Unpack[RowOptions],
 ) -> DataFrame:
     """A row for each record in the Produce requests of a binary column.
 
     With ``api_key`` and ``api_version`` the payloads are responses to such requests: Fetch and ShareFetch have records.
 
     Columns: those of ``df`` that are to be kept (``keep``; all but the payload, if it is a column), then those of
-    ``request_records``. A payload without records has no row. One that cannot be read has a row that says so.
+    ``request_records``, or of these the ``fields``. A payload without records has no row. One that cannot be read has a
+    row that says so. ``options`` are those of ``request_records``.
     """
     from kwire.payloads import rows
 
-    return _of(df, payload, api_key, api_version, keep, rows.wanted("RECORDS", sized, secrets, topic_ids=topic_ids))
+    return _of(df, payload, api_key, api_version, keep, rows.wanted("RECORDS", **options))
 
 
 def partitions_of(
@@ -59,8 +59,7 @@ def partitions_of(
     api_key: ColumnOrName | int | None = None,
     api_version: ColumnOrName | int | None = None,
     keep: Sequence[str] | None = None,
-    sized: bool = False,
-    topic_ids: Mapping[str, str] | None = None,
+    **options: Unpack[RowOptions],
 ) -> DataFrame:
     """A row for each topic and partition that the requests (or responses) of a binary column speak of.
 
@@ -68,7 +67,7 @@ def partitions_of(
     """
     from kwire.payloads import rows
 
-    return _of(df, payload, api_key, api_version, keep, rows.wanted("PARTITIONS", sized, False, topic_ids=topic_ids))
+    return _of(df, payload, api_key, api_version, keep, rows.wanted("PARTITIONS", **options))
 
 
 def _of(
@@ -133,25 +132,43 @@ def exchanges(
     time: ColumnOrName = "time",
     time_unit: str | None = None,
     sized: bool = False,
-    table: str = "messages",
     **options: Any,
 ) -> DataFrame:
-    """Requests and responses in a table that has both, each row one whole frame: the rows of ``table``.
+    """Requests and responses in a table that has both, each row one whole frame: the rows of a table.
 
-    ``messages`` has a row for each frame. A response has the API and version of its request, its client_id, and
-    ``latency_ms``, from the request to it. Frames of a connection are paired by correlation id in the order of
-    ``time``. The other arguments and the columns are those of ``decode_frames``, which takes pieces of frames as well.
-    ``sized``: payloads begin with a size.
+    By default that is ``messages``, with a row for each frame. A response has the API and version of its request, its
+    client_id, and ``latency_ms``, from the request to it. Frames of a connection are paired by correlation id in the
+    order of ``time``. The other arguments, ``options`` and the columns are those of ``decode_frames``, which takes
+    pieces of frames as well. ``sized``: payloads begin with a size. There is one shuffle, by connection.
 
-    There is one shuffle, by connection. A stream is not sorted by Spark: call this in its ``foreachBatch``, where the
-    frames of a batch are paired.
+    In a stream, requests wait in Spark's state for responses of later batches. The rows are those of ``messages``
+    without sizes and numbers. ``options`` are then ``order``, ``requests``, ``secrets`` and ``payloads``, and what
+    bounds the state of a connection:
+
+    - ``max_wait`` (seconds; 300): how long a request waits
+    - ``max_waiting`` (1000): how many requests wait at once
+
+    A request that waits no more has another row, with the status ``given_up``. Raises ``KwireError`` for what does not
+    go with a stream, and if states are not in RocksDB.
     """
     from pyspark.sql import functions as sql
 
-    from kwire.spark.chunks import decode_frames
+    from kwire.spark.chunks import chunks_of, decode_frames
     from kwire.spark.functions import _column
 
     data = _column(payload).cast("binary")
+    if df.isStreaming:
+        frames = chunks_of(
+            df,
+            connection=connection,
+            direction=direction,
+            time=time,
+            time_unit=time_unit,
+            payload=sql.substring(data, 5, (1 << 31) - 1) if sized else data,
+            order=options.pop("order", None),
+        )
+        return _streamed(frames, options)
+    options.setdefault("table", "messages")
     if not sized:
         size = sql.unhex(sql.lpad(sql.hex(sql.length(data)), 8, "0"))
         data = sql.concat(size, data)
@@ -163,6 +180,20 @@ def exchanges(
         time=time,
         time_unit=time_unit,
         from_start=True,
-        table=table,
         **options,
     )
+
+
+_STREAMED: Final = ("order", "requests", "secrets", "payloads", "max_wait", "max_waiting")
+
+
+def _streamed(frames: DataFrame, options: dict[str, Any]) -> DataFrame:
+    from kwire.spark.pairing import Terms, paired
+
+    if options.pop("table", "messages") != "messages":
+        raise KwireError("a stream gives the rows of messages: leave out table")
+    for name in options:
+        if name not in _STREAMED:
+            raise KwireError(f"the option {name!r} does not go with a stream: there are {', '.join(_STREAMED)}")
+    terms = {name: options.pop(name) for name in ("max_wait", "max_waiting", "requests") if name in options}
+    return paired(frames, Terms(**terms), **options)

@@ -21,9 +21,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+import kwire
+import kwire.messages
 import kwire.spark
 from kwire import capture
 from kwire.cli import main
+from kwire.records import Record, encode
 from kwire.report import audit, findings
 from kwire.report.lineage import TABLES, Lineage
 from kwire.report.lineage import batch_of as edges_of
@@ -194,6 +197,64 @@ def test_chunks(spark: SparkSession) -> None:
     )  # fmt: skip
     (row,) = made.collect()
     assert (row.connection, row.api_name, row.client_id, row.status) == ("c", "ApiVersions", "kwire", "ok")
+
+
+def frames_of_a_connection() -> list[tuple[str, str, float, bytes]]:
+    kind = kwire.messages.ProduceRequest
+    batch = encode([Record(b"k", b"v", offset=number) for number in range(3)])
+    data = kind.TopicProduceData(name="orders", partition_data=[kind.PartitionProduceData(index=1, records=batch)])
+    asked = kwire.encode_request(kind(acks=1, topic_data=[data]), api_version=9, correlation_id=7, client_id="billing")
+    topic = kwire.messages.ProduceResponse.TopicProduceResponse(
+        name="orders",
+        partition_responses=[kwire.messages.ProduceResponse.PartitionProduceResponse(index=1, base_offset=40)],
+    )
+    answered = kwire.encode_response(kwire.messages.ProduceResponse(responses=[topic]), api_version=9, correlation_id=7)
+    return [("c", "request", 1.0, asked), ("c", "response", 1.5, answered)]
+
+
+FRAMES = "connection string, direction string, time double, payload binary"
+
+
+def test_what_is_in_payloads(spark: SparkSession) -> None:
+    (_, _, _, asked), (_, _, _, answered) = frames_of_a_connection()
+    sized = len(asked).to_bytes(4, "big") + asked
+    df = spark.createDataFrame([("h", asked, answered), ("h", sized * 2, answered)], "host string, a binary, b binary")
+    rows = df.select(
+        kwire.spark.decode_request("a", sized="auto", several=True, fields=["api_name", "status"]).alias("asked"),
+        sql.size(kwire.spark.request_records("a", sized="auto")).alias("records"),
+        sql.size(kwire.spark.request_partitions("a", sized="auto")).alias("partitions"),
+        sql.size(kwire.spark.response_partitions("b", 0, 9)).alias("answered"),
+    ).collect()
+    assert [[tuple(one) for one in row.asked] for row in rows] == [[("Produce", "ok")], [("Produce", "ok")] * 2]
+    assert [(row.records, row.partitions, row.answered) for row in rows] == [(3, 1, 1), (6, 2, 1)]
+    records = kwire.spark.records_of(df.drop("b"), "a", sized="auto", fields=["topic", "partition", "value", "status"])
+    same(records, [{"host": "h", "topic": "orders", "partition": 1, "value": b"v", "status": "ok"}] * 9)
+    (row,) = kwire.spark.partitions_of(df.drop("a").limit(1), "b", api_key=0, api_version=9).collect()
+    assert (row.host, row.topic, row.partition) == ("h", "orders", 1)
+
+
+def test_exchanges_of_a_table_and_of_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    rows = frames_of_a_connection()
+    provider = "spark.sql.streaming.stateStore.providerClass"
+    spark.conf.set(provider, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+    for number, one in enumerate(rows):
+        spark.createDataFrame([one], FRAMES).coalesce(1).write.mode("append").parquet(str(tmp_path / f"in/{number}"))
+    stream = spark.readStream.schema(FRAMES).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in/*"))
+    query = (
+        kwire.spark.exchanges(stream, time_unit="s")
+        .writeStream.format("parquet")
+        .option("path", str(tmp_path / "out"))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    spark.conf.unset(provider)
+    said = ["direction", "api_name", "api_version", "client_id", "latency_ms", "status"]
+    wanted = [("request", "Produce", 9, "billing", None, "ok"), ("response", "Produce", 9, "billing", 500.0, "ok")]
+    table = kwire.spark.exchanges(spark.createDataFrame(rows, FRAMES), time_unit="s")
+    for found in (table, spark.read.parquet(str(tmp_path / "out"))):
+        assert sorted((tuple(row) for row in found.select(said).collect()), key=str) == wanted
 
 
 def test_events(spark: SparkSession) -> None:

@@ -87,6 +87,66 @@ def test_what_does_not_go_together_is_said(frames: DataFrame) -> None:
         kwire.spark.records_of(frames.withColumn("topic", sql.lit("x")))
 
 
+def size_in_front(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data
+
+
+def test_payloads_show_whether_they_have_a_size_and_are_arrays_of_frames(spark: SparkSession) -> None:
+    one, answered = produce(BATCH), answer(kwire.messages.ProduceResponse(), 9, 1)
+    rows = [
+        (1, bytearray(one), bytearray(answered)),
+        (2, bytearray(size_in_front(one) * 2), bytearray(size_in_front(answered) * 2)),
+        (3, bytearray(size_in_front(one)[:-1]), bytearray(size_in_front(answered)[:-1])),
+        (4, None, None),
+    ]
+    frames = spark.createDataFrame(rows, "n int, asked binary, answered binary").coalesce(1)
+    frames.createOrReplaceTempView("several")
+    kwire.spark.register(spark)
+    in_python = frames.select(
+        kwire.spark.decode_request("asked", sized="auto", several=True).alias("asked"),
+        kwire.spark.decode_response("answered", 0, 9, sized="auto", several=True).alias("answered"),
+    )
+    in_sql = spark.sql(
+        "SELECT kwire_decode_requests(asked) AS asked, kwire_decode_responses(answered, 0, 9) AS answered FROM several"
+    )
+    found = in_python.collect()
+    assert found == in_sql.collect()
+    assert [row.asked and [each.status for each in row.asked] for row in found] == [
+        ["ok"], ["ok", "ok"], ["cut_off"], None,
+    ]  # fmt: skip
+    assert [row.answered and [each.status for each in row.answered] for row in found] == [
+        ["ok"], ["ok", "ok"], ["malformed"], None,
+    ]  # fmt: skip
+    assert "give sized=True or sized=False" in found[2].answered[0].error
+    (row,) = spark.sql(
+        "SELECT kwire_decode_request(asked, 'auto').status AS auto, kwire_decode_request(asked, true).status AS sized, "
+        "kwire_decode_request(asked, false).status AS unsized, kwire_decode_request_header(asked, 'auto').status AS h, "
+        "kwire_decode_response(answered, 0, 9, 'auto').status AS r, size(kwire_request_records(asked, 'auto')) AS n, "
+        "size(kwire_response_partitions(answered, 0, 9, 'auto')) AS p FROM several WHERE n = 2"
+    ).collect()
+    assert row.asDict() == {
+        "auto": "malformed", "sized": "malformed", "unsized": "unsupported", "h": "malformed", "r": "malformed",
+        "n": 10, "p": 0,
+    }  # fmt: skip
+    assert kwire.spark.records_of(frames, "asked", keep=["n"], sized="auto").where("status = 'ok'").count() == 15
+
+
+def test_fields_that_nobody_asks_for_are_not_made(frames: DataFrame) -> None:
+    made = frames.select(kwire.spark.decode_request("payload", fields=["correlation_id", "api_name"]).alias("r"))
+    assert made.schema["r"].dataType.simpleString() == "struct<correlation_id:int,api_name:string>"
+    assert [row.r and tuple(row.r) for row in made.collect()] == [(1, "Produce"), None, (None, None), (1, "Produce")]
+    table = kwire.spark.records_of(frames, fields=["offset", "topic"])
+    assert table.columns == ["host", "offset", "topic"]
+    assert table.where("topic = 'orders'").count() == 15
+    arrays = frames.select("host", sql.inline(kwire.spark.request_records("payload", fields=["offset", "topic"])))
+    assert sorted(arrays.collect(), key=str) == sorted(table.collect(), key=str)
+    with pytest.raises(KwireError, match="no field 'key_'"):
+        kwire.spark.records_of(frames, fields=["key_"])
+    wrong: Any = {"field": ["key"]}
+    with pytest.raises(TypeError, match="'field': there are sized, several, fields, "):
+        kwire.spark.decode_request("payload", **wrong)
+
+
 def test_exchanges_are_paired_within_a_connection(spark: SparkSession) -> None:
     written = answer(kwire.messages.ProduceResponse(), 9, 7)
     rows = [

@@ -98,6 +98,7 @@ OF_A_JVM = frozenset(
 WITH_A_JVM = {
     "spark/arrow.py: _jdf": "mapInArrow without pandas, which Spark Connect needs",
     "spark/arrow.py: _jc": "mapInArrow without pandas, which Spark Connect needs",
+    "spark/arrow.py: _jsparkSession": "transformWithState without pandas, which Spark Connect needs",
     "spark/workers.py: sparkContext": "context_of, which gives None with Spark Connect",
 }
 

@@ -14,6 +14,7 @@ from payload_frames import Response, as_type, check_requests, check_responses, g
 import kwire
 import kwire.messages
 from kwire.errors import KwireError
+from kwire.kernels.payloads import NO_SIZE
 from kwire.limits import DEFAULT_LIMITS
 from kwire.payloads import decode_requests, decode_responses, singly, types
 from kwire.payloads.frames import MOST_PAYLOADS
@@ -50,7 +51,7 @@ def test_typed_bodies_are_those_of_objects(payloads: bool) -> None:
         def struct_of(body: Any, version: int, message: Any = message, typed: Typed = typed, shown: Any = shown) -> Any:
             return typed.value(described(body, version, shown)) if body.SCHEMA is message else None
 
-        each = [None if one is None else singly.request_row(one, struct_of, DEFAULT_LIMITS, False) for one in frames]
+        each = [None if one is None else singly.request_row(one, struct_of, DEFAULT_LIMITS, NO_SIZE) for one in frames]
         made = decode_requests(pa.array(frames, pa.binary()), api=api, payloads=payloads)
         assert made.type == type_
         assert made.to_pylist() == as_type(each, type_)
@@ -81,7 +82,7 @@ def test_headers_are_those_read_one_by_one(sized: bool) -> None:
         payloads = [None if one is None else struct.pack(">i", len(one)) + one for one in payloads]
         payloads += [b"", b"\0\0", struct.pack(">i", len(METADATA)) + METADATA + b"!"]
     made = decode_requests(pa.array(payloads, pa.binary()), body=False, sized=sized)
-    row = partial(singly.request_row, made=None, limits=DEFAULT_LIMITS, sized=sized)
+    row = partial(singly.request_row, made=None, limits=DEFAULT_LIMITS, sized=int(sized))
     each = [None if one is None else row(one) for one in payloads]
     assert made.to_pylist() == as_type(each, types.HEADER)
     assert {"ok", "malformed", "unsupported"} <= {one["status"] for one in made.to_pylist() if one}

@@ -151,7 +151,20 @@ def test_options_are_checked() -> None:
         request_records(pa.array([METADATA]), **wrong)
     sized = len(METADATA).to_bytes(4, "big") + METADATA
     made = request_partitions(pa.array([sized, METADATA]), sized=True).to_pylist()
-    assert [[one["status"] for one in rows] for rows in made] == [[], ["malformed"]]
+    assert [[one["status"] for one in rows] for rows in made] == [[], ["cut_off"]]
+
+
+def test_rows_have_the_fields_that_are_asked_for() -> None:
+    column = pa.array([produce(BATCH), None, b"no"], pa.binary())
+    made = request_records(column, fields=["partition", "offset", "error"]).to_pylist()
+    assert made[0] == [{"partition": 0, "offset": offset, "error": None} for offset in range(5)]
+    assert made[1] is None
+    assert [list(one) for one in made[2]] == [["partition", "offset", "error"]]
+    assert made[2][0]["error"]
+    with pytest.raises(KwireError, match="no field 'frame': there are topic, topic_id, "):
+        request_records(column, fields=["frame"])
+    with pytest.raises(KwireError, match="fields names none"):
+        request_records(column, fields=[])
 
 
 def test_record_sets_of_any_array() -> None:

@@ -1,0 +1,127 @@
+"""Whether payloads begin with the size of a frame, and which frames stand in them one after the other.
+
+A request is known by its header: an API and version that kwire knows, and a client_id that fits. A response has no such
+header. So its body is read both ways. Rules kept here (``sized="auto"``):
+
+- Each payload is looked at by itself. What is said of it depends on no other.
+- A payload begins with a size where it can be read with one and not without, and the other way round. Where both or
+  neither is so, it is ``UNKNOWN``: it is not read, and its row says to give ``sized``.
+- A request can be without a size if its header is known. It can be with one if sizes lead to the end of the payload,
+  or a header that is known follows the first one. Where both are so, the bodies decide.
+- A response can be with a size if the first frame is whole. Then the bodies decide. A response whose body cannot be
+  read is ``UNKNOWN``, too: perhaps it is the beginning of one with a size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kwire.kernels.engine import OF_A_FRAME, choose
+from kwire.kernels.payloads import (
+    LEAST_REQUEST,
+    LEAST_RESPONSE,
+    NO_SIZE,
+    SIZED,
+    UNKNOWN,
+    payload_frames,
+    payload_sizes,
+)
+from kwire.limits import Limits
+from kwire.payloads import singly
+from kwire.payloads.frames import buffer_of, forms, windows
+from kwire.payloads.types import Sized
+
+__all__ = ["Payloads", "cut", "told"]
+
+Array = Any
+
+_NO_SIZE, _MAY_BE_SIZED, _BOTH = 1, 2, 3
+"""What ``payload_sizes`` finds."""
+
+
+class Payloads(NamedTuple):
+    """Some payloads of a column: of each whether it begins with a size, and of responses what they answer.
+
+    ``guessed``: nobody has said whether they begin with a size.
+    """
+
+    first: int
+    column: pa.Array
+    sized: Array
+    api_keys: pa.Array | None
+    api_versions: pa.Array | None
+    guessed: bool = False
+
+    def windows(self) -> Iterator[Payloads]:
+        """The same in parts that are decoded at once."""
+        for first, part in windows(self.column):
+            keys, versions = (
+                None if one is None else one.slice(first, len(part)) for one in (self.api_keys, self.api_versions)
+            )
+            yield Payloads(first, part, self.sized[first : first + len(part)], keys, versions, self.guessed)
+
+    def row(self, number: int, made: singly.Made | None, limits: Limits) -> singly.Row | None:
+        """The row of a payload that is decoded by itself. None for null."""
+        data, sized = self.column[number].as_py(), int(self.sized[number])
+        if data is None:
+            return None
+        if self.api_keys is None or self.api_versions is None:
+            return singly.request_row(data, made, limits, sized)
+        of = self.api_keys[number].as_py(), self.api_versions[number].as_py()
+        row = singly.response_row(data, *of, made, limits, sized)
+        if self.guessed and sized == NO_SIZE and row["status"] != "ok":
+            return singly.response_row(data, *of, made, limits, UNKNOWN)
+        return row
+
+
+def told(
+    column: pa.Array,
+    sized: Sized,
+    limits: Limits,
+    api_keys: pa.Array | None = None,
+    api_versions: pa.Array | None = None,
+) -> Iterator[Payloads]:
+    """A column in parts that are decoded at once. With ``api_keys`` and ``api_versions`` they are responses."""
+    same = np.full(len(column), SIZED if sized is True else NO_SIZE, np.uint8)
+    for one in Payloads(0, column, same, api_keys, api_versions).windows():
+        yield _found_out(one, limits) if sized == "auto" else one
+
+
+def _found_out(one: Payloads, limits: Limits) -> Payloads:
+    n, buffer = len(one.column), buffer_of(one.column)
+    response = int(one.api_keys is not None)
+    found = np.zeros(n, np.uint8)
+    choose(OF_A_FRAME * n)(payload_sizes)(buffer.data, buffer.ends, buffer.valid, response, forms(), found)
+    sized = np.full(n, UNKNOWN, np.uint8)
+    sized[found == _NO_SIZE] = NO_SIZE
+    sized[found == _MAY_BE_SIZED] = SIZED
+    for row in np.flatnonzero(found == _BOTH).tolist():
+        of = None
+        if one.api_keys is not None and one.api_versions is not None:
+            of = one.api_keys[row].as_py(), one.api_versions[row].as_py()
+        sized[row] = singly.told(one.column[row].as_py(), of, limits)
+    return one._replace(sized=sized, guessed=True)
+
+
+def cut(one: Payloads) -> tuple[Payloads, Array]:
+    """The frames in some payloads, and of each the number of its payload. A null is one frame, which is null.
+
+    What follows the last whole frame of a payload is one more.
+    """
+    n, buffer = len(one.column), buffer_of(one.column)
+    least = LEAST_REQUEST if one.api_keys is None else LEAST_RESPONSE
+    counts, places = np.empty(n, np.int64), np.empty(2 * n, np.int64)
+    run = choose(OF_A_FRAME * n)(payload_frames)
+    if (most := run(buffer.data, buffer.ends, one.sized, least, counts, places)) > len(places):
+        places = np.empty(most, np.int64)
+        run(buffer.data, buffer.ends, one.sized, least, counts, places)
+    of = np.repeat(np.arange(n), counts)
+    ends = np.concatenate([np.zeros(1, np.int64), places[:most]])
+    valid = None if buffer.valid.all() else pa.py_buffer(np.packbits(buffer.valid[of], bitorder="little"))
+    frames = pa.Array.from_buffers(pa.large_binary(), most, [valid, pa.py_buffer(ends), pa.py_buffer(buffer.data)])
+    keys, versions = (None if each is None else each.take(pa.array(of)) for each in (one.api_keys, one.api_versions))
+    return Payloads(0, frames, one.sized[of], keys, versions, one.guessed), of
