@@ -71,14 +71,16 @@ Array = Any
 
 
 @kernel
-def _asks_for_records(conn: Any, waiting: Array, until: int) -> bool:
-    """Whether a request that waits, of those that end up to position ``until``, may be answered with records. Or so
-    many wait that it is not looked."""
+def _asks_for_records(conn: Any, waiting: Array, table: Apis, until: int) -> bool:
+    """Whether a request that waits, of those that end up to position ``until``, may be answered with records. Bytes of
+    one may be wrong, if its version is not known. Or so many wait that it is not looked."""
     row = conn.waiting_head
     count = int64(0)
     while row >= 0:
         api = waiting[row].api
         asks = api == ApiKey.FETCH or api == ApiKey.SHARE_FETCH or api == ApiKey.FETCH_SNAPSHOT
+        if api >= 0:
+            asks = asks or api >= table.apis.shape[0] or waiting[row].version > table.apis[api].latest
         if (asks and waiting[row].end <= until) or count == MOST_ASKED:
             return True
         row = waiting[row].next
@@ -101,7 +103,7 @@ def _follows(window: Window, capture: Capture, reader: Any, row: int, end: int) 
 
 
 @kernel
-def certainty(window: Window, capture: Capture, reader: Any, asked: Any) -> int:
+def certainty(window: Window, capture: Capture, table: Apis, reader: Any, asked: Any) -> int:
     """How certain it is that a frame begins at the current position, where one was searched: what ``Stream.certain``
     becomes; -1 where a response waits for what tells it.
 
@@ -114,15 +116,19 @@ def certainty(window: Window, capture: Capture, reader: Any, asked: Any) -> int:
         return int64(2) if reader.response == 0 else stream.certain
     requests = capture.streams[asked.stream]
     conn = capture.connections[reader.slot]
-    if reader.response == 0 or stream.certain == 0 or reader.pos < stream.proven:
+    if reader.response == 0 or stream.certain == 0 or (reader.pos < stream.proven and requests.searched >= 0):
         return int64(0)  # before the answer that is proven, requests that are missing may have theirs
     piece = window.pieces[reader.piece]
-    if 0 <= piece.ack <= requests.sure and not _asks_for_records(conn, capture.waiting, piece.ack):
+    wanted = int64(i32(window.data, reader.pos + reader.shift + 4))
+    row = find(conn, capture.waiting, capture.ids, capture.room[0], wanted, int64(NEVER))
+    if row >= 0 and 0 <= piece.ack < capture.waiting[row].end:
+        return int64(0)  # the broker had not received the request that this would answer
+    if 0 <= piece.ack <= requests.sure and not _asks_for_records(conn, capture.waiting, table, piece.ack):
         return int64(1)  # the broker had received no other requests
     if (
         requests.certain not in (1, HOLED, TORN)
         or requests.synced != 1
-        or _asks_for_records(conn, capture.waiting, int64(NEVER))
+        or _asks_for_records(conn, capture.waiting, table, int64(NEVER))
     ):
         return int64(0)
     if requests.began >= piece.packet:
@@ -172,6 +178,22 @@ def _has_jump(pieces: Array, first: int, row: int, begin: int) -> bool:
     for p in range(first, row):  # noqa: SIM110
         if pieces[p].pos + pieces[p].len != pieces[p + 1].pos:
             return True
+    return False
+
+
+@kernel
+def _waits_for_records(conn: Any, waiting: Array, until: int) -> bool:
+    """Whether a request for records waits, of those that end up to position ``until``, none behind it being answered.
+    Its response may be under way, and have any answer as a value."""
+    row = conn.waiting_tail
+    count = int64(0)
+    while row >= 0 and count < MOST_ASKED:
+        api = waiting[row].api
+        asks = api == ApiKey.FETCH or api == ApiKey.SHARE_FETCH or api == ApiKey.FETCH_SNAPSHOT
+        if asks and waiting[row].end <= until and waiting[row].overtaken == 0:
+            return True
+        row = waiting[row].prev
+        count += 1
     return False
 
 
@@ -298,7 +320,10 @@ def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, 
     if m < 0:
         return int64(NO), none
     begin = pieces[q].pos
-    if not sure and _is_under_way(window, capture, first, q, capture.connections[reader.slot]):
+    conn = capture.connections[reader.slot]
+    if not sure and (
+        _is_under_way(window, capture, first, q, conn) or _waits_for_records(conn, capture.waiting, reader.pos)
+    ):
         return int64(NO), none
     follows = _follows(window, capture, reader, n, asked_end)
     if follows == YES and not sure:

@@ -357,7 +357,7 @@ def resynchronise(
     if answer != YES:
         return WAITS
     if reader.pos != stream.proven:
-        certain = certainty(window, capture, reader, asked)
+        certain = certainty(window, capture, table, reader, asked)
         if certain < 0:
             return BLOCKED
         stream.certain = certain

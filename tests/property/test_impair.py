@@ -175,6 +175,28 @@ def test_chains_of_frames_in_values_are_no_rows_that_say_ok(level: str) -> None:
                 assert not judge(before, impair(before.capture, kind, seed=0)).invented, (name, kind)
 
 
+VALUES_MENDED = (
+    ("values-go-on", "lost-stretches", "kafka-3.9-kraft-kafkajs/codecs.pcap", 112),
+    ("values-partial", "lost-stretches", "kafka-3.9-kraft-kafkajs/codecs.pcap", 115),
+    ("values-at-borders", "lost-stretches", "kafka-4.3-kraft-java/streams.pcap", 236),
+    ("values-at-borders", "lost-bursts", "kafka-4-telemetry/zstd.pcap", 120),
+    ("values-acknowledged", "corrupted", "kafka-4-telemetry/zstd.pcap", 211),
+    ("values-acknowledged", "lost-syns", "kafka-3.9-kraft-kafkajs/codecs.pcap", 120),
+    ("values-acknowledged", "lost-bursts", "kafka-3.9-kraft-kafkajs/codecs.pcap", 211),
+    ("values-acknowledged", "lost-many", "kafka-3.9-kraft-kafkajs/codecs.pcap", 0),
+)
+"""Runs in which a value was once a row that says ``ok``."""
+
+
+@pytest.mark.parametrize(("level", "kind", "name", "seed"), VALUES_MENDED)
+def test_a_value_that_was_taken_for_a_frame_once_is_none(level: str, kind: str, name: str, seed: int) -> None:
+    with using(MACHINE):
+        before = Original(impair(original(name).capture, level).data)
+        impaired = impair(before.capture, kind, seed=seed)
+        for window in (None, SMALL_WINDOWS[seed % 3]):
+            assert judge(before, impaired, window=window).good, window
+
+
 def test_chains_of_frames_in_segments_that_begin_with_them_do_not_depend_on_windows() -> None:
     with using(MACHINE):
         before = Original(impair(original("kafka-3.9-kraft-kafkajs/codecs.pcap").capture, "values-at-borders").data)

@@ -246,7 +246,7 @@ def test_what_is_no_state_is_refused() -> None:
 
 @pytest.mark.parametrize("said", [{}, {b"kwire": b'{"version": 99, "now": 0}'}, {b"kwire": b"{}"}, {b"other": b"1"}])
 def test_a_state_of_another_version_is_refused(said: dict[bytes, bytes]) -> None:
-    with pytest.raises(CaptureError, match=r"a state of version (None|99): this is version 10"):
+    with pytest.raises(CaptureError, match=r"a state of version (None|99): this is version 11"):
         Tracker().restore(state().replace_schema_metadata(said))
 
 

@@ -180,6 +180,50 @@ def test_numbers_that_jump_within_a_response_make_no_frame_of_its_value(engine: 
 
 
 @engines
+@pytest.mark.parametrize("known", [False, True])
+def test_what_was_captured_before_a_request_is_no_answer_to_it(engine: Engine, known: bool) -> None:
+    """A Fetch response, the beginning of which is missing, has copies of the answers that come later as its value."""
+    chain = [sized(metadata_answer(number)) for number in range(4, 8)]
+    frame = sized(fetch_answer(3, b"".join(chain)))
+    at = frame.index(chain[0])
+    talk = in_turn(2)
+    begin = len(talk.packets)
+    talk.send(fetch(3)).answer_raw(frame[:at])
+    for one in chain:
+        talk.answer_raw(one)
+    talk.answer_raw(frame[at + sum(map(len, chain)) :])
+    for number in range(4, 8):
+        talk.send(metadata(number, LARGE)).answer(metadata_answer(number))
+    with using(engine):
+        found = read(without(talk, *((begin + 1,) if known else (begin, begin + 1))))
+    certain = [row for row in found if row["status"] == "ok" and row["api_name"] == "Metadata"]
+    sent = {row["correlation_id"]: row["timestamp"] for row in certain if row["direction"] == "request"}
+    answers = [row for row in certain if row["direction"] == "response"]
+    assert len({row["correlation_id"] for row in answers}) == len(answers)
+    assert all(row["timestamp"] > sent[row["correlation_id"]] for row in answers)
+
+
+@engines
+def test_a_request_whose_api_is_not_known_may_have_asked_for_records(engine: Engine) -> None:
+    """Bytes of the request are wrong, and those of the size of its response: the value is no response."""
+    chain = [sized(metadata_answer(number)) for number in (4, 5)]
+    frame = sized(fetch_answer(3, b"".join(chain)))
+    at = frame.index(chain[0])
+    talk = in_turn(2)
+    asked = fetch(3)
+    talk.send(b"\0\x43" + asked[2:]).send(metadata(4, LARGE)).send(metadata(5, LARGE))
+    talk.answer_raw(b"\0\0\0\0" + frame[4:at])
+    for one in chain:
+        talk.answer_raw(one)
+    talk.answer_raw(frame[at + sum(map(len, chain)) :])
+    talk.answer(metadata_answer(4)).answer(metadata_answer(5))
+    with using(engine):
+        found = read(pcap(talk.packets))
+    made_up = [row for row in found if row["direction"] == "response" and row["correlation_id"] in (4, 5)]
+    assert "ok" not in {row["status"] for row in made_up[:2]}
+
+
+@engines
 @pytest.mark.parametrize("flight", [1, 5])
 def test_behind_a_frame_with_a_hole_that_is_as_large_as_it_seems_nothing_is_in_doubt(
     engine: Engine, flight: int
