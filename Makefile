@@ -99,6 +99,11 @@ docs:  ## what docs and stubs take from the code
 	$(PY) docs/fill.py
 	$(PY) -m kwire.codec.stubs
 
+.PHONY: site
+site:  ## the site in build/site/html: all pages, one for each API, KIP and module, the protocol explorer
+	@.ci/setup dev docs
+	$(PY) docs/make_site.py $(ARGS)
+
 .PHONY: verify-types
 verify-types:  ## whether each public name has a type that is known (pyright)
 	@.ci/setup dev

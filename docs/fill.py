@@ -20,6 +20,10 @@ from typing import Final
 
 import pyarrow as pa
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+import apis
+
 from kwire import cli, options, tables
 from kwire.kernels.layers import _UDP_TUNNELS, TUNNELS, Layer
 from kwire.limits import DEFAULT_LIMITS
@@ -275,6 +279,7 @@ WHOLE: Final[dict[str, Callable[[], str]]] = {
     "reference/statuses.md": all_statuses,
     "reference/commands.md": commands,
     "reference/impairments.md": impairments,
+    "reference/apis.md": apis.listed,
 }
 PARTS: Final[dict[str, Callable[..., str]]] = {
     "rules": rules,
