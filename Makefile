@@ -104,6 +104,11 @@ pictures:  ## the pictures of the docs, from golden captures; screenshots need a
 	@.ci/setup dev
 	$(PY) docs/pictures.py $(ARGS)
 
+.PHONY: site
+site:  ## the site in build/site/html: all pages, one for each API, KIP and module, the protocol explorer
+	@.ci/setup dev docs
+	$(PY) docs/make_site.py $(ARGS)
+
 .PHONY: verify-types
 verify-types:  ## whether each public name has a type that is known (pyright)
 	@.ci/setup dev

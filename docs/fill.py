@@ -20,6 +20,10 @@ from typing import Final
 
 import pyarrow as pa
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+import apis
+
 from kwire import cli, options, tables
 from kwire.capture import links as link_types
 from kwire.kernels.layers import _ETHER_LAYERS, _IP_LAYERS, _UDP_TUNNELS, TUNNELS, Layer
@@ -304,6 +308,7 @@ WHOLE: Final[dict[str, Callable[[], str]]] = {
     "reference/statuses.md": all_statuses,
     "reference/commands.md": commands,
     "reference/impairments.md": impairments,
+    "reference/apis.md": apis.listed,
 }
 PARTS: Final[dict[str, Callable[..., str]]] = {
     "rules": rules,

@@ -92,12 +92,14 @@ What is known of the capture as a whole is JSON in the metadata, under ``kwire``
 
 
 def structs(rows: Array) -> pa.Array:
+    """Rows of a record type as an array of structs."""
     names = rows.dtype.names
     fields = [pa.field(name, _NUMBER, nullable=False) for name in names]
     return pa.StructArray.from_arrays([pa.array(np.ascontiguousarray(rows[name])) for name in names], fields=fields)
 
 
 def fill(rows: Array, column: pa.ChunkedArray) -> None:
+    """Writes a column that ``structs`` made into rows."""
     structs = column.combine_chunks()
     for name in rows.dtype.names:
         rows[name] = structs.field(name).to_numpy()

@@ -37,14 +37,17 @@ class Source:
 
 
 def plus(expression: str, number: int) -> str:
+    """The source of a sum."""
     return expression if number == 0 else f"{expression} {'+' if number > 0 else '-'} {abs(number)}"
 
 
 def plus_equal(name: str, number: int) -> str:
+    """The source of an addition to a variable."""
     return f"{name} {'+' if number > 0 else '-'}= {abs(number)}"
 
 
 def no_sequence(name: str) -> str:
+    """The source of the question whether a variable is neither a tuple nor a list."""
     return f"{name}.__class__ is not tuple and {name}.__class__ is not list"
 
 

@@ -120,6 +120,7 @@ class _Memory:
 
 
 def writable(array: Bytes) -> Bytes:
+    """The array without gaps and as kernels take it, although they do not write to it. Raises ``ValueError``."""
     if array.dtype != np.uint8 or array.ndim != 1:
         raise ValueError("the buffer must be a one-dimensional array of uint8")
     array = np.ascontiguousarray(array)

@@ -35,7 +35,8 @@ SETUP: Final = {
     "reference/column-functions.md": "import kwire.spark\nfrom pyspark.sql import functions as sql\n"
     "df = spark.createDataFrame([('t', b'\\0', b'')], 'topic string, payload binary, record_set binary')",
     "how-to/streams-without-packets.md": "import kwire.spark\nevents = spark.createDataFrame("
-    "[('a', 1, 1, 'request', None, b'')], 'host string, pid int, fd int, direction string, time timestamp, data binary')",
+    "[('a', 1, 1, 'request', None, b'')], "
+    "'host string, pid int, fd int, direction string, time timestamp, data binary')",
 }
 _BLOCK = re.compile(r"(<!-- not run: (.*?) -->\n)?^```(python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 

@@ -1,0 +1,228 @@
+"""Builds the site: ``make site``, or ``python docs/make_site.py [OUT]``. It needs ``pip install 'kwire[docs]'``.
+
+The pages are laid out below ``build/site/source`` as they lie in the tree, so that links between them hold. Pages that
+git does not have are added: one for each API, KIP and module, the notebooks as pages, and the protocol explorer, which
+is one file of HTML. Sphinx treats every warning as an error. Links of what it made are checked then.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+ROOT: Final = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+
+import apis  # noqa: E402
+
+import kwire  # noqa: E402
+
+BUILD: Final = ROOT / "build" / "site"
+COPIED: Final = (
+    "*.md",
+    "docs/**/*.md",
+    "docs/**/*.svg",
+    "docs/**/*.png",
+    "schemas/README.md",
+    "schemas/*.txt",
+    "examples/*.py",
+)
+LINK: Final = re.compile(r"\]\(([\w./-]+\.md)")
+FOLDERS: Final = {
+    "docs/design/README.md": "2026*",
+    "docs/reference/tables/README.md": "[a-z]*",
+    "docs/how-to/sql/README.md": "[a-z]*",
+}
+"""Pages whose folders' other pages are below them."""
+INTERNAL: Final = ("kwire.cli", "kwire.kernels", "kwire.report.assets")
+"""Packages that nobody imports to use kwire."""
+AGAIN: Final = ("kwire.records.columns", "kwire.testing.impair", "kwire.testing.kinds")
+"""Modules whose names their package has too: they are shown there."""
+
+
+def modules() -> Iterator[tuple[str, Any]]:
+    """The modules that say what of them is public, by their names."""
+    for one in pkgutil.walk_packages(kwire.__path__, "kwire."):
+        if (
+            one.name not in AGAIN
+            and not one.name.startswith(INTERNAL)
+            and not any(part.startswith("_") for part in one.name.split("."))
+        ):
+            module = importlib.import_module(one.name)
+            if getattr(module, "__all__", None):
+                yield one.name, module
+
+
+def python_pages() -> Iterator[tuple[str, str]]:
+    """A page for each public module, made of docstrings."""
+    names = ["kwire"]
+    about = ["| [`kwire`](kwire.md) | the codec: decode and encode frames and messages |"]
+    yield "docs/reference/python/kwire.md", _module("kwire", kwire)
+    for name, module in modules():
+        names.append(name)
+        first = (
+            " ".join((module.__doc__ or "").strip().partition("\n\n")[0].split()).replace("``", "`").replace("|", "\\|")
+        )
+        about.append(f"| [`{name}`]({name}.md) | {first} |")
+        yield f"docs/reference/python/{name}.md", _module(name, module)
+    listed = "\n".join(about)
+    toc = "\n".join(names)
+    yield (
+        "docs/reference/python/index.md",
+        f"# Python API\n\n| module | what is there |\n|---|---|\n{listed}\n\n```{{toctree}}\n:hidden:\n\n{toc}\n```\n",
+    )
+
+
+def _module(name: str, module: Any) -> str:
+    # A name is shown where it is defined, and by packages that offer it.
+    names = [] if hasattr(module, "__path__") else [one for one in module.__all__ if _from_elsewhere(module, one)]
+    left = f"   :exclude-members: {', '.join(names)}\n" if names else ""
+    return f"# {name}\n\n```{{eval-rst}}\n.. automodule:: {name}\n{left}```\n"
+
+
+def _from_elsewhere(module: Any, name: str) -> bool:
+    return getattr(getattr(module, name), "__module__", module.__name__) != module.__name__
+
+
+def notebook(path: Path) -> str:
+    """A notebook as a page: text, code, and what it printed."""
+    parts = []
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            shown = "".join(output.get("text", data.get("text/plain", "")))
+            if "image/png" in data:
+                parts.append(f'<img alt="" src="data:image/png;base64,{"".join(data["image/png"]).strip()}">')
+            elif "image/svg+xml" in data:
+                parts.append("".join(data["image/svg+xml"]))
+            elif shown:
+                parts.append(f"```text\n{shown.rstrip()}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def sections() -> Iterator[tuple[str, list[str]]]:
+    """The parts of docs/README.md with the pages that each names, in order."""
+    text = (ROOT / "docs" / "README.md").read_text("utf-8")
+    seen: set[str] = set()
+    for title, body in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE):
+        found = [one for one in LINK.findall(body) if one not in seen and not one.startswith("..")]
+        seen.update(found)
+        yield title, [f"docs/{one.removesuffix('.md')}" for one in dict.fromkeys(found)]
+
+
+def home() -> str:
+    """The first page of the site."""
+    readme = (ROOT / "docs" / "index.md").read_text("utf-8").replace("](", "](docs/")
+    tutorials = sorted(one.relative_to(ROOT).as_posix() for one in (ROOT / "docs" / "tutorial").glob("*.md"))
+    books = sorted(one.relative_to(ROOT).as_posix() for one in (ROOT / "docs" / "notebooks").glob("*.ipynb"))
+    trees = [("Tutorial", [one.rpartition(".")[0] for one in (*tutorials, *books)])]
+    for title, pages in sections():
+        more = [
+            "docs/reference/kips/index",
+            "docs/reference/python/index",
+            "schemas/README",
+        ]
+        trees.append((title, [*pages, *more] if title == "Reference" else pages))
+    trees.append(("Project", ["README", "docs/README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY", "CHANGELOG"]))
+    for title, pages in trees:
+        readme += f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n" + "\n".join(pages) + "\n```\n"
+    return readme
+
+
+def lay_out(source: Path, extra: Path) -> None:
+    """Writes the sources of the site, and the explorer."""
+    for pattern in COPIED:
+        for one in sorted(ROOT.glob(pattern)):
+            place = source / one.relative_to(ROOT)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(one, place)
+    made = [*python_pages(), *((f"docs/{name}", text) for name, text in apis.site_pages()), ("index.md", home())]
+    made += [(f"docs/notebooks/{one.stem}.md", notebook(one)) for one in (ROOT / "docs" / "notebooks").glob("*.ipynb")]
+    for name, text in made:
+        place = source / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, "utf-8")
+    (source / "docs" / "index.md").unlink()
+    for name, pattern in FOLDERS.items():
+        place = source / name
+        place.write_text(f"{place.read_text('utf-8')}\n```{{toctree}}\n:hidden:\n:glob:\n\n{pattern}\n```\n", "utf-8")
+    for page in source.rglob("*.md"):
+        text = page.read_text("utf-8")
+        changed = re.sub(r"(\]\([\w./-]+)\.ipynb\)", r"\1.md)", text)
+        if changed != text:
+            page.write_text(changed, "utf-8")
+    (extra / "explorer").mkdir(parents=True)
+    (extra / "explorer" / "index.html").write_text(explorer(), "utf-8")
+    pictures = ROOT / "docs" / "pictures"
+    if pictures.exists():
+        shutil.copytree(pictures, extra / "docs" / "pictures")
+
+
+def explorer() -> str:
+    """The protocol explorer, with its data in it."""
+    text = (ROOT / "docs" / "explorer.html").read_text("utf-8")
+    return text.replace(">DATA<", ">" + apis.explorer_data().replace("</", "<\\/") + "<", 1)
+
+
+class _Page(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("id", "name") and value:
+                self.ids.add(value)
+            if name in ("href", "src") and value and (tag, name) != ("link", "href"):
+                self.links.append(value)
+
+
+def broken(folder: Path) -> list[str]:
+    """The links between pages of a site that lead nowhere."""
+    pages = {page: _Page(page.read_text("utf-8")) for page in folder.rglob("*.html")}
+    wrong = []
+    for page, found in pages.items():
+        for link in found.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            target = target / "index.html" if target.is_dir() else target
+            named = target in pages and target.parent.name != "explorer" and parts.fragment
+            if not target.exists() or (named and unquote(parts.fragment) not in pages[target].ids):
+                wrong.append(f"{page.relative_to(folder)}: {link}")
+    return wrong
+
+
+def main(arguments: list[str]) -> int:
+    """Builds the site into ``OUT`` (build/site/html). Returns 1 where a page or a link is wrong."""
+    out = Path(arguments[0]) if arguments else BUILD / "html"
+    for one in (BUILD / "source", BUILD / "extra", out):
+        shutil.rmtree(one, ignore_errors=True)
+    lay_out(BUILD / "source", BUILD / "extra")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-c", str(ROOT / "docs")]
+    if subprocess.run([*command, "-d", str(BUILD / "doctrees"), str(BUILD / "source"), str(out)]).returncode:
+        return 1
+    wrong = broken(out)
+    for one in wrong:
+        print(one, file=sys.stderr)
+    print(f"{len(list(out.rglob('*.html')))} pages in {out}, {len(wrong)} broken links")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
