@@ -99,6 +99,11 @@ docs:  ## what docs and stubs take from the code
 	$(PY) docs/fill.py
 	$(PY) -m kwire.codec.stubs
 
+.PHONY: pictures
+pictures:  ## the pictures of the docs, from golden captures; screenshots need a headless Chromium
+	@.ci/setup dev
+	$(PY) docs/pictures.py $(ARGS)
+
 .PHONY: verify-types
 verify-types:  ## whether each public name has a type that is known (pyright)
 	@.ci/setup dev

@@ -482,7 +482,8 @@ def _counted(count: list[int]) -> None:
 
     inner, counted = compression.decompress, counting(compression.decompress)
     for module in list(sys.modules.values()):
-        if getattr(module, "decompress", None) is inner and module is not compression:
+        # That of its own module, too: what is imported later takes it from there.
+        if getattr(module, "decompress", None) is inner:
             module.decompress = counted  # type: ignore[attr-defined]
     zipfile.ZipExtFile.read = counting(zipfile.ZipExtFile.read)  # type: ignore[method-assign]
 

@@ -21,8 +21,10 @@ from typing import Final
 import pyarrow as pa
 
 from kwire import cli, options, tables
-from kwire.kernels.layers import _UDP_TUNNELS, TUNNELS, Layer
+from kwire.capture import links as link_types
+from kwire.kernels.layers import _ETHER_LAYERS, _IP_LAYERS, _UDP_TUNNELS, TUNNELS, Layer
 from kwire.limits import DEFAULT_LIMITS
+from kwire.records import compression
 from kwire.report.findings import RULES, SEVERITIES, Thresholds
 from kwire.schema.format import to_text
 from kwire.schema.parser import parse
@@ -65,14 +67,30 @@ def tunnels(old: str) -> str:
     return ", ".join(f"`{word}:`" for word in dict.fromkeys(TUNNELS.values()))
 
 
-def udp_tunnels(old: str) -> str:
-    """The tunnels that are met in UDP, with their ports. Other lines of ``_UDP_TUNNELS`` are counts."""
+def links(old: str) -> str:
+    """The link types that are read, by the names of the registry of tcpdump.org."""
+    return link_types.supported()
+
+
+def layers(old: str, table: str) -> str:
+    """What a kind of packet is met in carries, with the numbers. Other lines of such a table are counts."""
     found: dict[str, list[str]] = {}
     names = {int(one): one.name for one in Layer}
-    for port, layer in _UDP_TUNNELS.tolist():
+    written = {"ether": "0x{:04X}"}.get(table, "{}")
+    for number, layer in {"ether": _ETHER_LAYERS, "ip": _IP_LAYERS, "udp": _UDP_TUNNELS}[table].tolist():
         if layer in names:
-            found.setdefault(names[layer].replace("_", "-"), []).append(str(port))
-    return ", ".join(f"{name} ({', '.join(ports)})" for name, ports in found.items())
+            found.setdefault(names[layer].replace("_", "-"), []).append(written.format(number))
+    return ", ".join(f"{name} ({', '.join(numbers)})" for name, numbers in found.items())
+
+
+def codecs(old: str) -> str:
+    """The codecs of records, by their numbers, with their levels."""
+    lines = ["", "| name | number | levels |", "|---|---|---|"]
+    for number, name in enumerate(compression.CODECS):
+        kind = compression._KINDS.get(number)
+        levels = f"{kind.levels[0]:,} to {kind.levels[-1]:,}" if kind and kind.levels else ""
+        lines.append(f"| `{name}` | {number} | {levels} |".replace("|  |", "| |"))
+    return "\n".join([*lines, ""])
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -153,14 +171,16 @@ def statuses(old: str, page: str) -> str:
     return "\n".join(["", "| `status` | meaning |", "|---|---|", *lines, ""])
 
 
-def all_tables(old: str) -> str:
-    """The tables of captures, with the first sentence of the page of each."""
+def all_tables(old: str, *kinds: tables.Kind) -> str:
+    """The tables of some kinds, with the first sentence of the page of each."""
     lines = ["", "| table | one row for |", "|---|---|"]
-    for name in (*tables.names("capture"), *tables.names("events")):
-        text = (DOCS / "reference" / "tables" / f"{name}.md").read_text("utf-8")
-        found = re.match(rf"# {name}\n\nOne row for (.+?)[.\n]", text)
-        assert found, f"{name}.md does not begin with 'One row for ...'"
-        lines.append(f"| [`{name}`]({name}.md) | {found[1]} |")
+    for table in (tables.table(name, kind) for kind in kinds for name in tables.names(kind)):  # type: ignore[call-overload]
+        page = f"{page_of(table)}.md"
+        file = DOCS / "reference" / "tables" / page
+        assert file.exists(), f"the table {table.name} has no page docs/reference/tables/{page}"
+        found = re.match(rf"# {table.name}.*\n\nOne row for (.+?)[.\n]", file.read_text("utf-8"))
+        assert found, f"docs/reference/tables/{page} does not begin with '# {table.name}' and 'One row for ...'"
+        lines.append(f"| [`{table.name}`]({page}) | {found[1]} |")
     return "\n".join([*lines, ""])
 
 
@@ -188,6 +208,15 @@ def all_statuses() -> str:
 
 
 # --- commands, limits, impairments ------------------------------------------------------------------------------------
+
+
+def overview(old: str) -> str:
+    """All commands, as ``kwire --help`` lists them."""
+    (below,) = (one for one in cli.make_parser()[0]._actions if isinstance(one, argparse._SubParsersAction))
+    lines = ["", "| command | what it gives |", "|---|---|"]
+    for one in below._choices_actions:
+        lines.append(f"| [`kwire {one.dest}`](commands.md#kwire-{one.dest}) | {_cell(one.help or '')} |")
+    return "\n".join([*lines, ""])
 
 
 def commands() -> str:
@@ -279,7 +308,10 @@ WHOLE: Final[dict[str, Callable[[], str]]] = {
 PARTS: Final[dict[str, Callable[..., str]]] = {
     "rules": rules,
     "tunnels": tunnels,
-    "udp_tunnels": udp_tunnels,
+    "links": links,
+    "layers": layers,
+    "codecs": codecs,
+    "overview": overview,
     "columns": columns,
     "asked": asked,
     "statuses": statuses,

@@ -69,16 +69,19 @@ CAPTURE, LOG = "capture", "log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What text an option takes.
+    """What text an option takes, and what value in Python.
 
     ``read`` makes the value of a text and raises ``ValueError``. ``such`` says what the text must be, for errors; where
-    it is empty, the ``ValueError`` says it. ``metavar`` stands for the value in the help of the command line.
+    it is empty, the ``ValueError`` says it. ``metavar`` stands for the value in the help of the command line. ``types``
+    are those of a value in Python besides text; ``value`` says what that must be, where ``such`` does not.
     """
 
     read: Callable[[str], Any]
     such: str = ""
     metavar: str = ""
     words: Sequence[str] = ()
+    types: tuple[type, ...] = ()
+    value: str = ""
 
 
 def _ports(text: str) -> tuple[int, ...]:
@@ -143,7 +146,7 @@ def _bytes(such: str, least: int = 0) -> Kind:
             raise ValueError(text)
         return found
 
-    return Kind(read=read, such=f"a number of bytes, such as {such}")
+    return Kind(read=read, such=f"a number of bytes, such as {such}", metavar="BYTES", types=(int,))
 
 
 _SIZE: Final = re.compile(r"(\d{1,18})\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -185,23 +188,25 @@ def _level(text: str) -> int | str:
 PORTS: Final = Kind(read=_ports, metavar="N")
 NAMES: Final = Kind(read=_names, metavar="NAMES")
 SWITCH: Final = Kind(read=_flag, such="true or false")
-PATH: Final = Kind(read=_path, metavar="PATH")
+PATH: Final = Kind(read=_path, metavar="PATH", types=(os.PathLike,), value="a path")
 PATHS: Final = Kind(read=_path, metavar="FILE")
 """Several paths on the command line; in Spark one path or pattern."""
-TEXT: Final = Kind(read=str)
+TEXT: Final = Kind(read=str, metavar="TEXT", value="a text")
 TEXTS: Final = Kind(read=_texts, metavar="IDS")
 """Texts that may hold commas: such a comma has a backslash before it."""
-TIME: Final = Kind(read=str, metavar="TIME")
+TIME: Final = Kind(
+    read=str, metavar="TIME", types=(datetime,), value="a datetime, or a text such as 2026-11-22T10:30:00Z"
+)
 """A time in ISO 8601, which ``kwire.tables.filters`` reads."""
-INSTANT: Final = Kind(read=_instant, such="a time such as 2026-11-22T09:30:00 (UTC)")
-LIMITS: Final = Kind(read=Limits.parse, metavar="NAME=N,...")
+INSTANT: Final = Kind(read=_instant, such="a time such as 2026-11-22T09:30:00 (UTC)", metavar="TIME", types=(datetime,))
+LIMITS: Final = Kind(read=Limits.parse, metavar="NAME=N,...", types=(Limits,), value="kwire.Limits")
 SECRETS: Final = Kind(
     read=lambda text: _word("redact", "show").read(text) == "show", such="redact or show", words=("redact", "show")
 )
 DIRECTION: Final = _word("request", "response")
-FILES: Final = Kind(read=_files, such="a number of files")
-DURATION: Final = Kind(read=_seconds, such="a time, such as 90s, 5m or 1h")
-LEVEL: Final = Kind(read=_level)
+FILES: Final = Kind(read=_files, such="a number of files", metavar="N", types=(int,))
+DURATION: Final = Kind(read=_seconds, such="a time, such as 90s, 5m or 1h", metavar="DURATION", types=(int, float))
+LEVEL: Final = Kind(read=_level, metavar="LEVEL", types=(int,), value="a number, or a pattern")
 """A level of folders (1: the folder that a file is in), or a pattern."""
 
 
@@ -703,35 +708,31 @@ def _checked(name: str, value: Any) -> Any:
             return _read(name, kind, value, ValueError)
         if not isinstance(value, bool):
             raise ValueError(f"not {value!r}: the option {name!r} is True or False")
+        return value
     if name in _CALLED:
         check_called(**{name: value})
-    if kind in (NAMES, TEXTS) and value is not None and not isinstance(value, str):
-        several = tuple(value) if isinstance(value, Iterable) else (None,)
-        if not all(isinstance(one, str | int if name == "apis" else str) for one in several):
-            raise ValueError(f"not {value!r}: the option {name!r} is a list of texts")
-        return several
-    if name == "topic_ids" and not isinstance(value, Mapping | None):
-        raise ValueError(f"not {value!r}: the option {name!r} is a dict of names by topic ids")
-    if kind in (TEXT, DIRECTION) and not isinstance(value, str | None):
-        raise ValueError(f"not {value!r}: the option {name!r} is a text")
     # A KeyLog has a way to open others; its module is no part of this layer.
     if name == "keylog" and not isinstance(value, str | Iterable | os.PathLike | None) and not hasattr(value, "open"):
         raise ValueError(f"not {value!r}: the option {name!r} is a path, several, or a kwire.tls.KeyLog")
+    if name == "topic_ids" and not isinstance(value, Mapping | None):
+        raise ValueError(f"not {value!r}: the option {name!r} is a dict of names by topic ids")
     if name == "window" and value is not None and (isinstance(value, bool) or not isinstance(value, int)):
         raise ValueError(f"not {value!r}: the option {name!r} is a number of bytes")
-    if kind is LIMITS and isinstance(value, str):
-        return _read(name, kind, value, ValueError)
-    if kind is LIMITS and not isinstance(value, Limits):
-        raise ValueError(f"not {value!r}: the option {name!r} is kwire.Limits")
-    if kind is TIME and not isinstance(value, str | datetime | None):
-        raise ValueError(f"not {value!r}: the option {name!r} is a datetime, or a text such as 2026-11-22T10:30:00Z")
-    if kind is PORTS and isinstance(value, str):
-        return _read(name, kind, value, ValueError)
-    if kind is PORTS and value is not None:
-        ports = tuple(value) if isinstance(value, Iterable) else (None,)
-        if not all(isinstance(one, int) for one in ports):
-            raise ValueError(f"not {value!r}: the option {name!r} is numbers from 1 to 65535, such as [9092]")
-        return ports
+    if kind is None or kind is PATHS or (value is None and default is None):
+        return value
+    if isinstance(value, str):
+        return value if kind in (NAMES, TEXTS) else _read(name, kind, value, ValueError)
+    if kind in (NAMES, TEXTS, PORTS):
+        several = tuple(value) if isinstance(value, Iterable) else (None,)
+        if not all(isinstance(one, int if kind is PORTS else str | int if name == "apis" else str) for one in several):
+            said = "numbers from 1 to 65535, such as [9092]" if kind is PORTS else "a list of texts"
+            raise ValueError(f"not {value!r}: the option {name!r} is {said}")
+        return several
+    if isinstance(value, bool) or not isinstance(value, kind.types):
+        raise ValueError(f"not {value!r}: the option {name!r} is {kind.value or kind.such}")
+    if isinstance(value, int | float):
+        # The bounds of a number are those of its text.
+        _read(name, kind, f"{value:.9f}" if isinstance(value, float) else str(value), ValueError)
     return value
 
 

@@ -39,6 +39,7 @@ _POSITIONS: Final = (
     "lowest",
     "origin",
     "earlier",
+    "sure",
     "proven",
     "searched",
 )
@@ -78,6 +79,7 @@ def _essence(row: Mapping[str, Any]) -> Any:
         (
             one["synced"],
             one["certain"],
+            _wrapped(one["sure"]),
             _wrapped(one["proven"]),
             *((_wrapped(one["searched"]), one["answered"]) if one["certain"] == 0 else (-1, 0)),
             max(0, one["skipped"]),
@@ -89,7 +91,11 @@ def _essence(row: Mapping[str, Any]) -> Any:
         )
         for one in streams
     ]
-    waiting = [tuple(one[name] for name in _WAITS) for one in row["waiting"]]
+    read = row["b_to_a" if role == Role.A_REQUESTS else "a_to_b"]["next"]
+    waiting = [
+        (*(one[name] for name in _WAITS), _wrapped(one["ack"] if one["ack"] > read else -1), _wrapped(one["end"]))
+        for one in row["waiting"]
+    ]
     held = sorted(
         (one["side"] ^ swap, _wrapped(one["pos"]), *(one[name] for name in _HELD), one["bytes"] or b"")
         for one in row["segments"]
@@ -185,6 +191,15 @@ def moved_on(true: Mapping[str, Any], edge: Mapping[str, Any], place: int) -> di
         side = segment["side"] ^ turned
         segments.append(segment | {"side": side, "pos": segment["pos"] + shifts[side]})
         segments[-1]["ack"] += shifts[1 - side] if segment["ack"] >= 0 else 0
+    answers = 1 if connection["role"] == Role.A_REQUESTS else 0
+    end["waiting"] = [
+        one
+        | {
+            name: one[name] + (shifts[side] if one[name] >= 0 else 0)
+            for name, side in (("ack", answers), ("end", 1 - answers))
+        }
+        for one in end["waiting"]
+    ]
     new = before["first_order"] >= 0
     connection["number"] = place << PART_BITS | connection["first_order"] if new else before["number"]
     for name in ("by_broker", "first_id"):

@@ -40,4 +40,4 @@ def named(link: int) -> str:
 
 def supported() -> str:
     """The link types that are supported, in words."""
-    return ", ".join(dict.fromkeys(NAMES[link] for link in LINKS))
+    return ", ".join(dict.fromkeys(NAMES.get(link, str(link)) for link in LINKS))

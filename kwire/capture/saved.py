@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from kwire.capture.magics import PCAP
 from kwire.errors import CaptureError
+from kwire.kernels.doubting import TORN
 from kwire.kernels.layouts import ABSENT, AT_THE_END, INTERFACE, STREAM, Role
 from kwire.kernels.names import LONGEST_NAME
 from kwire.kernels.packets import BINARY_UNITS, FINE_UNITS, MAX_PACKET, Count
@@ -74,7 +75,8 @@ _STREAM: Final = {
     "start_order": _ORDER,
     "next": _POSITION,
     "synced": (-1, 1),
-    "certain": (-1, 3),
+    "certain": (-1, TORN),
+    "sure": _POSITION,
     "proven": _POSITION,
     "began": _ANY,
     "searched": _POSITION,
@@ -102,7 +104,9 @@ _WAITING: Final = {
     "version": _INT16,
     "order": _ORDER,
     "overtaken": _FLAG,
-    "doubted": _FLAG,
+    "doubted": (0, TORN),
+    "ack": _POSITION,
+    "end": _POSITION,
 }
 _SEGMENT: Final = {
     "side": _FLAG,

@@ -30,7 +30,7 @@ __all__ = [
 
 Array = Any
 
-STATE_VERSION: Final = 10
+STATE_VERSION: Final = 11
 
 _NUMBER: Final = pa.int64()
 
@@ -59,7 +59,9 @@ def _rows_with(names: Iterable[str], last: str) -> pa.DataType:
     return pa.list_(pa.field("element", _struct(names, pa.field(last, pa.binary())), nullable=False))
 
 
-WAITS: Final = _rows_with(("id", "api", "version", "time", "order", "clock", "overtaken", "doubted"), "client_id")
+WAITS: Final = _rows_with(
+    ("id", "api", "version", "time", "order", "clock", "overtaken", "doubted", "ack", "end"), "client_id"
+)
 HELD: Final = _rows_with(("side", "pos", "len", "time", "order", "clock", "doubt", "packet", "ack"), "bytes")
 
 STATE: Final = pa.schema(

@@ -924,7 +924,7 @@ class Tracker:
             places *= 2
         self._waiting, self._ids = np.zeros(places, WAITING), np.full(places, -1, np.int64)
         rows = self._waiting[: len(slots)]
-        for name in ("id", "api", "version", "time", "order", "clock", "overtaken", "doubted"):
+        for name in ("id", "api", "version", "time", "order", "clock", "overtaken", "doubted", "ack", "end"):
             rows[name] = entries.field(name).to_numpy()
         if not whole:
             rows["order"] = -1

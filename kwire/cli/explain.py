@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kwire.capture.magics import is_capture
 from kwire.cli.dumps import bytes_of
-from kwire.cli.reading import add_options, opened_keylog
+from kwire.cli.reading import add_options, opened, opened_keylog
 from kwire.codec.redacting import REDACTED, is_secret, redacted
 from kwire.errors import CaptureError, DecodeError, KwireError, needed
 from kwire.opening import open_file
@@ -157,7 +157,7 @@ def _of_capture(path: str, number: int, keylog: Sequence[str] | None) -> Frame:
     with needed("reading captures", "capture"):
         from kwire.capture.reading import Reading
     count = 0
-    with open_file(path, named=True) as source:
+    with opened(path) as (source, _):
         for frames in Reading(source, keys=opened_keylog(keylog)):
             count += len(frames)
             found = (frames.numbers == number).nonzero()[0].tolist()

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from kwire import options
 from kwire.errors import KwireError
-from kwire.limits import Limits
 from kwire.naming import no_such, public
 from kwire.opening import open_file
 from kwire.options import OPTIONS, CaptureOptions
@@ -117,11 +116,14 @@ class Ports(argparse.Action):
             setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or ()), *map(int, parts)])
 
 
-def _limits(text: str) -> Limits:
-    try:
-        return Limits.parse(text)
-    except ValueError as wrong:
-        raise argparse.ArgumentTypeError(str(wrong)) from None
+def _reader(kind: options.Kind) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        try:
+            return kind.read(text)
+        except ValueError as wrong:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {kind.such}" if kind.such else str(wrong)) from None
+
+    return read
 
 
 _FORMS: Final[Mapping[options.Kind, dict[str, Any]]] = {
@@ -131,9 +133,8 @@ _FORMS: Final[Mapping[options.Kind, dict[str, Any]]] = {
     options.PATHS: {"action": "append"},
     options.SWITCH: {"action": "store_true"},
     options.SECRETS: {"action": Secrets},
-    options.LIMITS: {"type": _limits},
 }
-"""How the command line takes the kinds of options (``kwire.options``)."""
+"""How the command line takes kinds of options (``kwire.options``). It reads others as Spark does."""
 
 
 def flag_of(name: str) -> str:
@@ -149,7 +150,9 @@ def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
         form = dict(_FORMS.get(option.kind, {}))
         if option.kind.words:
             form["choices"] = option.kind.words
-        elif option.kind.metavar:
+        elif option.kind not in _FORMS:
+            form["type"] = _reader(option.kind)
+        if option.kind.metavar:
             form["metavar"] = option.kind.metavar
         usual = f" (default: {option.unset})" if option.unset else ""
         parser.add_argument(option.flag, dest=name, default=option.default, help=option.help + usual, **form)

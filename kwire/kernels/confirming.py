@@ -23,6 +23,7 @@ from kwire.kernels.judging import (
     UNFIT,
     fits,
     fits_all,
+    in_a_field,
     is_telling,
 )
 from kwire.kernels.names import same_bytes
@@ -78,7 +79,8 @@ ENOUGH: Final = 16
 
 MOST_ANSWERS: Final = 3
 """So many segments inside a response, and its size is wrong. Each begins with the whole response to a request that was
-sent after the response began. Its own tagged fields may say that they hold anything."""
+sent after the response began, and is in no field of a known length: its tagged fields may say that they hold
+anything."""
 
 ALWAYS_COMPARED: Final = 16 << 10
 """Bytes of a frame in which each segment is looked at that may begin another. After that, one is looked at wherever the
@@ -170,6 +172,18 @@ def _begins_frame(window: Window, capture: Capture, table: Apis, reader: Any, be
 
 
 @kernel
+def _holds(
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, at: int, inner: int, now: int
+) -> bool:
+    """Whether the response at ``at`` has a field, like records, that ``inner`` is in. Then a frame there is a value."""
+    row = asked_before(window, capture, reader, at, now)
+    if row < 0:
+        return False
+    entry = capture.waiting[row]
+    return in_a_field(window.data, at, inner, int64(1), int64(entry.api), int64(entry.version), table, scratch)
+
+
+@kernel
 def _has_another(
     window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, at: int, end: int
 ) -> bool:
@@ -212,7 +226,12 @@ def _has_another(
                 body = body_there(window, capture, table, scratch, reader, inner, stop, now)
             if _may_be_whole(body):
                 found = not _may_be_whole(body_there(window, capture, table, scratch, reader, at, stop, now))
-            if not found and body == FITS and reader.response == 1:
+            if (
+                not found
+                and body == FITS
+                and reader.response == 1
+                and not _holds(window, capture, table, scratch, reader, at, inner, now)
+            ):
                 asked = capture.waiting[asked_before(window, capture, reader, inner, now)].order
                 if asked > reader.answered_order:
                     reader.answered_order = asked

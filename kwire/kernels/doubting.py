@@ -11,9 +11,9 @@ from typing import Any, Final
 from kwire.kernels.directions import READ, WAITS, Capture, Scratch, piece_with_end
 from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.judging import FITS, SO_FAR, acks_of, fits_all
-from kwire.kernels.layouts import AT_THE_END
+from kwire.kernels.layouts import ABSENT, AT_THE_END
 from kwire.kernels.numbers import i16, i32, int64
-from kwire.kernels.pairing import drop
+from kwire.kernels.pairing import drop, find
 from kwire.kernels.roles import (
     LARGEST_FRAME,
     NEED_MORE,
@@ -28,7 +28,17 @@ from kwire.kernels.roles import (
 from kwire.kernels.streams import first_from
 from kwire.schema.keys import ApiKey
 
-__all__ = ["ENOUGH_ANSWERS", "HOLED", "LARGEST_BATCH", "certainty", "confirm", "is_doubted"]
+__all__ = [
+    "ENOUGH_ANSWERS",
+    "HOLED",
+    "LARGEST_BATCH",
+    "TORN",
+    "certainty",
+    "confirm",
+    "is_doubted",
+    "is_torn",
+    "torn_ends_here",
+]
 
 HELD_FOR: Final = 10_000_000_000
 """Nanoseconds of capture time for which a request in doubt is held, at most,"""
@@ -46,7 +56,10 @@ ENOUGH_ANSWERS: Final = 16
 """Answers in doubt that follow one another, after which there is none. A client whose response holds records has not
 sent so many requests before it has that."""
 HOLED: Final = 3
-"""``Stream.certain`` after a frame with a hole in it."""
+"""``Stream.certain`` after a frame with a hole in it that has no records: what follows has to fit,"""
+TORN: Final = 4
+"""and after one that may have records. Sequence numbers say where it ends, and what stands there may be a value of it.
+So something else has to say it, too: who had received it acknowledged it up to there, and no further."""
 MOST_ASKED: Final = 64
 """Requests that wait, of which it is looked whether one asks for records."""
 PERHAPS: Final = 3
@@ -58,13 +71,15 @@ Array = Any
 
 
 @kernel
-def _asks_for_records(conn: Any, waiting: Array) -> bool:
-    """Whether a request that waits may be answered with records, or so many wait that it is not looked."""
+def _asks_for_records(conn: Any, waiting: Array, until: int) -> bool:
+    """Whether a request that waits, of those that end up to position ``until``, may be answered with records. Or so
+    many wait that it is not looked."""
     row = conn.waiting_head
     count = int64(0)
     while row >= 0:
         api = waiting[row].api
-        if api == ApiKey.FETCH or api == ApiKey.SHARE_FETCH or api == ApiKey.FETCH_SNAPSHOT or count == MOST_ASKED:
+        asks = api == ApiKey.FETCH or api == ApiKey.SHARE_FETCH or api == ApiKey.FETCH_SNAPSHOT
+        if (asks and waiting[row].end <= until) or count == MOST_ASKED:
             return True
         row = waiting[row].next
         count += 1
@@ -91,23 +106,25 @@ def certainty(window: Window, capture: Capture, reader: Any, asked: Any) -> int:
     becomes; -1 where a response waits for what tells it.
 
     It may be a value of a record of another frame. It is none where no frame around it has room behind the last one
-    that was certain. No response is one where no request that waits asks for records: the request behind it has to be
-    there, or one that does may be missing.
+    that was certain. No response is one where no request that waits asks for records. One that does may be missing: not
+    where the request behind it is there, nor where the broker had received no more requests than these.
     """
     stream = capture.streams[reader.stream]
     if 0 < stream.certain < HOLED and stream.skipped < LEAST_AROUND:
         return int64(2) if reader.response == 0 else stream.certain
     requests = capture.streams[asked.stream]
     conn = capture.connections[reader.slot]
+    if reader.response == 0 or stream.certain == 0 or reader.pos < stream.proven:
+        return int64(0)  # before the answer that is proven, requests that are missing may have theirs
+    piece = window.pieces[reader.piece]
+    if 0 <= piece.ack <= requests.sure and not _asks_for_records(conn, capture.waiting, piece.ack):
+        return int64(1)  # the broker had received no other requests
     if (
-        reader.response == 0
-        or stream.certain == 0
-        or requests.certain not in (1, HOLED)
+        requests.certain not in (1, HOLED, TORN)
         or requests.synced != 1
-        or _asks_for_records(conn, capture.waiting)
+        or _asks_for_records(conn, capture.waiting, int64(NEVER))
     ):
         return int64(0)
-    piece = window.pieces[reader.piece]
     if requests.began >= piece.packet:
         return int64(1)
     answer = _follows(window, capture, asked, asked.seen, requests.next)
@@ -121,10 +138,14 @@ def certainty(window: Window, capture: Capture, reader: Any, asked: Any) -> int:
 @inlined
 def is_doubted(stream: Any, other: Any, answers: Any) -> bool:
     """Whether a request is in doubt, or what answers it, which ``other`` reads, may be."""
-    if stream.certain == 0:
+    if stream.certain == 0 or stream.certain == TORN:
         return True
     # Whether the beginning of answers that nobody has seen is known depends on windows.
-    lost = answers.certain == 0 or (answers.synced == 0 and (answers.certain > 0 or other.seen > other.first))
+    lost = (
+        answers.certain == 0
+        or answers.certain == TORN
+        or (answers.synced == 0 and (answers.certain > 0 or other.seen > other.first))
+    )
     doubted: bool = lost and answers.proven < 0
     return doubted
 
@@ -141,6 +162,33 @@ def _turn_end(pieces: Array, first: int, seen: int, until: int) -> tuple[int, in
         end += pieces[row].len
         row += 1
     return row, end
+
+
+@kernel
+def _has_jump(pieces: Array, first: int, row: int, begin: int) -> bool:
+    """Whether bytes are missing between position ``begin``, in piece ``first`` or before it, and piece ``row``."""
+    if pieces[first].pos > begin:
+        return True
+    for p in range(first, row):  # noqa: SIM110
+        if pieces[p].pos + pieces[p].len != pieces[p + 1].pos:
+            return True
+    return False
+
+
+@kernel
+def _is_under_way(window: Window, capture: Capture, first: int, row: int, conn: Any) -> bool:
+    """Whether a piece of the answers, from row ``first`` on, begins with one, to a request that waits, which goes on
+    after the beginning of piece ``row``."""
+    pieces = window.pieces
+    for p in range(first, row):
+        at = pieces[p].off
+        if at < 0 or pieces[p].len < 8 or not 4 <= pieces[p].head <= LARGEST_FRAME:
+            continue
+        if pieces[p].pos + 4 + pieces[p].head > pieces[row].pos:
+            wanted = int64(i32(window.data, at + 4))
+            if find(conn, capture.waiting, capture.ids, capture.room[0], wanted, int64(NEVER)) >= 0:
+                return True
+    return False
 
 
 @kernel
@@ -237,8 +285,11 @@ def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, 
     if q >= other.seen:
         ended = answers.end >= 0 and answers.end_order <= reader.now
         return int64(NO) if reader.over == 1 or ended else int64(NEED_MORE), none
+    sure = answers.certain == 1 and answers.synced == 1
     if answers.synced == 1 and not _frames_end_at(window, first, answers.next, q):
-        return int64(NO), none
+        sure = False
+        if not _has_jump(pieces, first, q, answers.next):
+            return int64(NO), none
     n, asked_end = _turn_end(pieces, reader.piece, reader.seen, pieces[q].packet)
     if n < 0:
         return int64(NO), none
@@ -247,8 +298,10 @@ def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, 
     if m < 0:
         return int64(NO), none
     begin = pieces[q].pos
+    if not sure and _is_under_way(window, capture, first, q, capture.connections[reader.slot]):
+        return int64(NO), none
     follows = _follows(window, capture, reader, n, asked_end)
-    if follows == YES and answers.certain != 1:
+    if follows == YES and not sure:
         follows = _follows(window, capture, other, m, answered_end)
     if follows != YES:
         return follows, none
@@ -271,6 +324,49 @@ def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, 
 
 
 @kernel
+def _answer_behind(
+    window: Window, capture: Capture, scratch: Scratch, reader: Any, wanted: int, last: int
+) -> tuple[int, int, int]:
+    """The answer to the request ``wanted`` that was captured behind packet ``last``, of those that were not read yet:
+    YES, NO or NEED_MORE; the piece that it begins in, and where in the data it does."""
+    data, pieces = window.data, window.pieces
+    other = scratch.readers[1]
+    answers = capture.streams[other.stream]
+    none = int64(-1)
+    more = int64(NO) if reader.over == 1 else int64(NEED_MORE)
+    q = other.piece if other.reading == 1 else other.first
+    while q < other.seen and pieces[q].pos + pieces[q].len <= answers.next:
+        q += 1
+    if answers.synced != 1:
+        while q < other.seen and pieces[q].packet <= last:
+            q += 1
+    if q >= other.seen:
+        return more, none, none
+    pos = answers.next if answers.synced == 1 else pieces[q].pos
+    count = int64(0)
+    while True:
+        if pieces[q].pos > pos or pieces[q].off < 0:
+            return int64(NO), none, none
+        begin = pieces[q].off + pos - pieces[q].pos
+        there, _ = run_of(pieces, q, other.seen, begin + 8)
+        if there - begin < 8:
+            return more, none, none
+        length = i32(data, begin)
+        if length < 0 or length > LARGEST_FRAME:
+            return int64(NO), none, none
+        if length >= 4 and i32(data, begin + 4) == wanted and pieces[q].packet > last:
+            return int64(YES), q, begin
+        if count == HELD_PIECES:
+            return int64(NO), none, none
+        pos += 4 + length
+        count += 1
+        while q < other.seen and pieces[q].pos + pieces[q].len <= pos:
+            q += 1
+        if q >= other.seen:
+            return more, none, none
+
+
+@kernel
 def _acknowledged(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, size: int) -> int:
     """Whether the packet with the answer to the request at the current position shows that this is one: YES, NO,
     NEED_MORE, or PERHAPS where the next one is.
@@ -285,38 +381,9 @@ def _acknowledged(window: Window, capture: Capture, table: Apis, scratch: Scratc
     wanted = i32(data, at + 8)
     end = reader.pos + 4 + size
     last = pieces[piece_with_end(window, reader, end)].packet
-    more = int64(NO) if reader.over == 1 else int64(NEED_MORE)
-    q = other.piece if other.reading == 1 else other.first
-    while q < other.seen and pieces[q].pos + pieces[q].len <= answers.next:
-        q += 1
-    if answers.synced != 1:
-        while q < other.seen and pieces[q].packet <= last:
-            q += 1
-    if q >= other.seen:
-        return more
-    pos = answers.next if answers.synced == 1 else pieces[q].pos
-    count = int64(0)
-    begin, there, length = int64(0), int64(0), int64(0)
-    while True:
-        if pieces[q].pos > pos or pieces[q].off < 0:
-            return NO
-        begin = pieces[q].off + pos - pieces[q].pos
-        there, _ = run_of(pieces, q, other.seen, begin + 8)
-        if there - begin < 8:
-            return more
-        length = i32(data, begin)
-        if length < 0 or length > LARGEST_FRAME:
-            return NO
-        if length >= 4 and i32(data, begin + 4) == wanted and pieces[q].packet > last:
-            break
-        if count == HELD_PIECES:
-            return NO
-        pos += 4 + length
-        count += 1
-        while q < other.seen and pieces[q].pos + pieces[q].len <= pos:
-            q += 1
-        if q >= other.seen:
-            return more
+    said, q, begin = _answer_behind(window, capture, scratch, reader, wanted, last)
+    if said != YES:
+        return said
     known = pieces[q].ack
     if known < end:
         return NO
@@ -331,16 +398,57 @@ def _acknowledged(window: Window, capture: Capture, table: Apis, scratch: Scratc
     api, version = int64(i16(data, at + 4)), int64(i16(data, at + 6))
     if fits_all(data, at, stop, int64(0), api, version, table, scratch) != FITS:
         return NO
-    there, _ = run_of(pieces, q, other.seen, begin + 4 + length)
+    there, _ = run_of(pieces, q, other.seen, begin + 4 + i32(data, begin))
     body = fits_all(data, begin, there, int64(1), api, version, table, scratch)
     if body == SO_FAR and answers.synced != 1:
-        return more
+        return int64(NO) if reader.over == 1 else int64(NEED_MORE)
     if body not in (FITS, SO_FAR):
         return NO
     if api == ApiKey.PRODUCE and version < 3:
         # It may be the end of a frame that it answers.
         return int64(PERHAPS) if known == end else int64(NO)
     return int64(YES)
+
+
+@kernel
+def is_torn(window: Window, reader: Any, row: Any, end: int) -> bool:
+    """Whether the frame at the current position, with a hole, may have records, and its bytes do not follow one another
+    up to its end by the sequence numbers of what there is of them. ``row`` tells its API."""
+    api = row.api
+    if reader.response == 0 and api != ApiKey.PRODUCE and api != ABSENT:
+        return False
+    if (
+        reader.response == 1
+        and api != ApiKey.FETCH
+        and api != ApiKey.SHARE_FETCH
+        and api != ApiKey.FETCH_SNAPSHOT
+        and api != ABSENT
+    ):
+        return False
+    pieces = window.pieces
+    p = reader.piece
+    reached = pieces[p].pos
+    while p < reader.seen and pieces[p].pos < end:
+        if pieces[p].pos != reached:
+            return True
+        reached += pieces[p].len
+        p += 1
+    return reached < end
+
+
+@kernel
+def torn_ends_here(window: Window, capture: Capture, scratch: Scratch, reader: Any) -> int:
+    """Whether a request that has records and a hole ends at the current position, by the packet with its answer: YES,
+    NO or NEED_MORE. It acknowledges all of the request, so it does if that is no more than what ends here."""
+    conn = capture.connections[reader.slot]
+    row = conn.waiting_tail
+    if row < 0 or capture.waiting[row].doubted != TORN:
+        return NO
+    wanted = int64(capture.waiting[row].id)
+    said, q, _ = _answer_behind(window, capture, scratch, reader, wanted, int64(-1))
+    if said != YES:
+        return said
+    return int64(YES) if window.pieces[q].ack == reader.pos else int64(NO)
 
 
 @kernel
@@ -367,20 +475,27 @@ def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, rea
     number = i32(window.data, reader.pos + reader.shift + 8)
     end = reader.pos + 4 + size
     known = int64(NO)
-    if stream.certain == 0:
+    if stream.certain == TORN:
+        known = torn_ends_here(window, capture, scratch, reader)
+        if known == YES:
+            stream.certain = 1
+    if stream.certain == 0 or stream.certain == TORN:
+        before = known
         known = _acknowledged(window, capture, table, scratch, reader, size)
         if known == YES:
             # What was asked before it has been answered, with what is certain to be answers.
-            stream.certain = 1 if answers.certain != 0 and answers.synced == 1 else 2
+            stream.certain = 1 if answers.certain not in (0, TORN) and answers.synced == 1 else 2
             _forget_doubted(capture, conn, number)
         elif known == PERHAPS:
             stream.proven = end
+        elif before == NEED_MORE:
+            known = before
     said, begin = _exchanged(window, capture, table, scratch, reader)
     if said == YES:
-        if stream.certain == 0:
+        if stream.certain == 0 or stream.certain == TORN:
             _forget_doubted(capture, conn, number)
         stream.certain = 1
-    elif said == PERHAPS and stream.certain == 0:
+    elif said == PERHAPS and (stream.certain == 0 or stream.certain == TORN):
         stream.proven = end
     if said in (YES, PERHAPS):
         answers.proven = begin

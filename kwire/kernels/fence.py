@@ -13,6 +13,7 @@ What is used, and what for:
   Without it, numba optimises each function with all that it calls, and makes machine code of it, before it becomes a
   part of the next. Closed: a leaf four calls deep goes through LLVM five times.
 - ``kept``: for which types a kernel has machine code on disk. Closed: nothing is loaded ahead of its first call.
+- ``lowering``: how a kernel is written for LLVM (``kwire.kernels.lowering``). It takes a third of the instructions.
 - ``passes``: a kernel goes through 12 of numba's 27 passes. The others are for what no kernel has: closures, ``with``,
   overloads that are inlined, literals that a loop is unrolled over, annotated source. The machine code is the same.
 - ``calls``: for which types numba found which implementation of an operator or a function of its own. numba asks all
@@ -98,6 +99,53 @@ def _indices() -> _Fence:
     )
 
 
+@functools.cache
+def _lowering() -> _Fence:
+    from numba.core import callconv, lowering, postproc
+
+    convention = getattr(callconv, "CPUCallConv", None)
+    lower = getattr(lowering, "Lower", None)
+    return _Fence(
+        "lowering",
+        {
+            "CPUCallConv.call_function": (convention, "self builder callee resty argtys args attrs"),
+            "CPUCallConv.return_user_exc": (convention, "self builder exc exc_args loc func_name"),
+            "CPUCallConv.return_status_propagate": (convention, "self builder status"),
+            "CPUCallConv.set_static_user_exc": (convention, "self builder exc exc_args loc func_name"),
+            "CPUCallConv._return_errcode_raw": (convention, "self builder code"),
+            "CPUCallConv._get_excinfo_argument": (convention, "self func"),
+            "CPUCallConv._get_arg_packer": (convention, "self argtypes"),
+            "callconv.Status": (
+                callconv,
+                "code is_ok is_none is_error is_stop_iteration is_python_exc is_user_exc excinfoptr",
+            ),
+            "Lower.setup_function": (lower, "self fndesc"),
+            "Lower.lower_normal_function": (lower, "self fndesc"),
+            "Lower.lower_assign": (lower, "self ty inst"),
+            "Lower.lower_block": (lower, "self block"),
+            "Lower.lower_inst": (lower, "self inst"),
+            "Lower.pre_block": (lower, "self block"),
+            "Lower.post_block": (lower, "self block"),
+            "Lower.storevar": (lower, "self value name argidx"),
+            "Lower.delvar": (lower, "self name"),
+            "Lower.getvar": (lower, "self name"),
+            "Lower._find_singly_assigned_variable": (lower, "self"),
+            "PostProcessor.run": (getattr(postproc, "PostProcessor", None), "self emit_dels extend_lifetimes"),
+            "arrayobj.make_array": (_arrayobj(), "array_type"),
+            "cgutils.alloca_once": (cgutils, "builder ty size name zfill"),
+            "ValueStructProxy.__init__": (getattr(cgutils, "ValueStructProxy", None), "self context builder value ref"),
+        },
+    )
+
+
+@functools.cache
+def _written() -> Any:
+    """How kernels are written for LLVM: only compiling needs it."""
+    from kwire.kernels import lowering
+
+    return lowering
+
+
 _libraries: Final = _Fence(
     "libraries",
     {
@@ -162,7 +210,8 @@ _variables: Final = _Fence("variables", {"Inst._rec_list_vars": (getattr(ir, "In
 
 def closed() -> list[str]:
     """The names of the fences whose parts of numba have changed: kernels compile without them."""
-    return [one.name for one in (_indices(), _libraries, _cache, _kept, _passes, _calls, _variables) if not one.open]
+    every = (_indices(), _lowering(), _libraries, _cache, _kept, _passes, _calls, _variables)
+    return [one.name for one in every if not one.open]
 
 
 # --- Where machine code is kept ----------------------------------------------------------------------------------
@@ -260,7 +309,10 @@ def _index(context: Any, builder: Any, idxty: Any, idx: Any, size: Any) -> Any:
 
 def _check(context: Any, builder: Any, ind: Any, dimlen: Any, axis: Any = None) -> None:
     """In place of ``cgutils.do_boundscheck``: a negative index is larger than any, as a number without a sign."""
-    with cgutils.if_unlikely(builder, builder.icmp_unsigned(">=", ind, dimlen)):
+    outside = builder.icmp_unsigned(">=", ind, dimlen)
+    if _lowering().open and _written().index_error(context, builder, outside):
+        return
+    with cgutils.if_unlikely(builder, outside):
         context.call_conv.return_user_exc(builder, IndexError, ("index is out of bounds",))
 
 
@@ -333,9 +385,11 @@ if _passes.open:
 
         def define_pipelines(self) -> list[Any]:
             made = machinery.PassManager("kwire")
+            ours = {"NativeLowering": _written().Lowering, "IRLegalization": None} if _lowering().open else {}
             for owner, names in _PASSES:
                 for name in names:
-                    made.add_pass(getattr(owner, name), name)
+                    if (one := ours.get(name, getattr(owner, name))) is not None:
+                        made.add_pass(one, name)
             made.finalize()
             return [made]
 
@@ -427,6 +481,19 @@ def _replaced() -> Iterator[None]:
             undo.callback(setattr, arrayobj, "fix_integer_index", arrayobj.fix_integer_index)
             undo.callback(setattr, cgutils, "do_boundscheck", cgutils.do_boundscheck)
             arrayobj.fix_integer_index, cgutils.do_boundscheck = _index, _check
+        if _passes.open and _lowering().open:
+            from numba.core import callconv, postproc
+
+            written, convention = _written(), callconv.CPUCallConv
+            for owner, name, ours in (
+                (convention, "call_function", written.call_function),
+                (convention, "return_user_exc", written.return_user_error),
+                (convention, "return_status_propagate", written.return_status),
+                (postproc.PostProcessor, "run", written.process),
+                (_arrayobj(), "make_array", written.array_maker),
+            ):
+                undo.callback(setattr, owner, name, getattr(owner, name))
+                setattr(owner, name, ours)
         if _calls.open:
             undo.callback(setattr, functions.BaseFunction, "get_call_type", functions.BaseFunction.get_call_type)
             functions.BaseFunction.get_call_type = _get_call_type

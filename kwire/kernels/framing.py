@@ -52,7 +52,16 @@ from kwire.kernels.directions import (
     piece_with_end,
     see,
 )
-from kwire.kernels.doubting import ENOUGH_ANSWERS, HOLED, LARGEST_BATCH, confirm, is_doubted
+from kwire.kernels.doubting import (
+    ENOUGH_ANSWERS,
+    HOLED,
+    LARGEST_BATCH,
+    TORN,
+    confirm,
+    is_doubted,
+    is_torn,
+    torn_ends_here,
+)
 from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.judging import (
     FITS,
@@ -277,6 +286,8 @@ def _request(
         if whole and conn.waiting < MOST_TOKENS:
             wait_for(conn, capture.waiting, capture.ids, room, 0, SASL_TOKEN, 0, -1, row.time, row.order, clock)
             capture.waiting[conn.waiting_tail].doubted = 0
+            capture.waiting[conn.waiting_tail].ack = -1
+            capture.waiting[conn.waiting_tail].end = reader.pos + 4 + row.size
         return
     if row.seen >= 4:
         row.api = i16(window.data, row.off)
@@ -314,6 +325,8 @@ def _request(
             clock,
         )
         capture.waiting[conn.waiting_tail].doubted = 1 if capture.streams[reader.stream].certain == 0 else 0
+        capture.waiting[conn.waiting_tail].ack = window.pieces[reader.piece].ack
+        capture.waiting[conn.waiting_tail].end = reader.pos + 4 + row.size
     if row.api == ApiKey.SASL_HANDSHAKE and row.version == 0:
         conn.raw_tokens = 1
 
@@ -374,6 +387,14 @@ def _response(
             # What had been asked before them is answered, too.
             stream.certain = 1
             capture.streams[asked.stream].certain = 1
+    requests = capture.streams[asked.stream]
+    if (
+        doubted == TORN
+        and requests.certain == TORN
+        and stream.certain not in (0, TORN)
+        and window.pieces[reader.piece].ack == requests.next
+    ):
+        requests.certain = 1  # see ``doubting.torn_ends_here``
     answered(conn, waiting, ids, room, which)
     _judge_version(row, table)
     if doubted == 1 and row.status == Status.OK:
@@ -388,7 +409,8 @@ def _skip_size(window: Window, capture: Capture, rows: Array, reader: Any, size:
     stream = capture.streams[reader.stream]
     mark_here(window, capture, rows, reader, size, Status.MALFORMED, reason)
     stream.synced = 0
-    stream.certain = 0
+    # A frame does begin here: responses go on behind it, and which requests wait for theirs is known.
+    stream.certain = 2 if reader.response == 1 and stream.certain in (1, 2) else 0
     stream.searched = -1
     stream.skipped = 4
     reader.pos += 4
@@ -458,17 +480,24 @@ def _next_frame(
         stream.certain = 1  # it begins where the SYN says
     elif stream.certain == 0 and reader.pos - stream.searched > LARGEST_BATCH:
         stream.certain = 1 if reader.response == 1 else 2
-    elif stream.certain == HOLED and whole:
+    elif (stream.certain == HOLED or stream.certain == TORN) and whole:
         stop = reader.run_end + reader.shift
         fits = body_there(window, capture, table, scratch, reader, at, stop, reader.now) in (FITS, NOT_KNOWN)
-        stream.certain = 1 if fits else 0
-        stream.searched = reader.pos
-        stream.answered = 0
+        if stream.certain == HOLED or not fits:
+            stream.certain = 1 if fits else 0
+            stream.searched = reader.pos
+            stream.answered = 0
     if reader.response == 0 and whole and not token:
         other = scratch.readers[1]
         doubted = is_doubted(stream, other, capture.streams[other.stream])
         if doubted and confirm(window, capture, table, scratch, reader, size) == WAITS:
             return WAITS
+    received = int64(-1)
+    if stream.certain == TORN and reader.response == 1 and available >= 8:
+        which = asked_before(window, capture, reader, at, reader.now)
+        received = int64(capture.waiting[which].ack) if which >= 0 else received
+    elif stream.certain == TORN and reader.response == 0 and not whole:
+        received = reader.pos if torn_ends_here(window, capture, scratch, reader) == YES else received
     # When the last byte of it, of those that are there, was captured.
     last_piece = reader.piece
     if available >= 4:
@@ -486,6 +515,10 @@ def _next_frame(
     row.order = reader.now
     row.off = at + 4
     stream.began = pieces[reader.piece].packet
+    if stream.certain == TORN and reader.response == 0:
+        stream.certain = 1 if received == reader.pos else 0
+        stream.searched = reader.pos
+        stream.answered = 0
     row.seen = size if whole else max(int64(0), available - 4)
     row.size = max(int64(0), size)
     row.api = ABSENT
@@ -504,8 +537,24 @@ def _next_frame(
         # Its request might have come.
         _skip_size(window, capture, rows, reader, size, int64(Reason.NO_FRAME))
         return READ
-    if not whole and stream.certain == 1:
-        stream.certain = HOLED
+    if stream.certain == TORN and reader.response == 1:
+        # Who sent the request for it had received what is before it, and no more.
+        stream.certain = 1 if received == reader.pos else 0
+        stream.searched = reader.pos
+        stream.answered = 0
+    if not whole and stream.certain > 0:
+        if is_torn(window, reader, row, reader.pos + 4 + size):
+            if reader.response == 0 and stream.certain == 2:
+                stream.certain = 0
+                stream.searched = reader.pos
+                stream.answered = 0
+            else:
+                stream.certain = TORN
+            tail = capture.connections[reader.slot].waiting_tail
+            if reader.response == 0 and tail >= 0 and capture.waiting[tail].order == row.order:
+                capture.waiting[tail].doubted = TORN
+        elif stream.certain == 1:
+            stream.certain = HOLED
     if not whole and row.status != Status.MALFORMED:
         row.status = Status.GAP if reader.gap_follows == 1 else Status.CUT_OFF
         row.reason = Reason.HOLE if reader.gap_follows == 1 else Reason.END
@@ -524,6 +573,8 @@ def _next_frame(
         reader.pos = reader.run_end
         stream.synced = 0
     row.end = reader.pos
+    if stream.certain == 1 or stream.certain == HOLED:
+        stream.sure = reader.pos
     return READ
 
 

@@ -40,6 +40,7 @@ __all__ = [
     "fits",
     "fits_all",
     "fits_some_response",
+    "in_a_field",
     "is_telling",
     "is_too_new",
     "left_over",
@@ -162,6 +163,27 @@ def _fits_either(
         if end <= stop and at + 4 + looked + _EMPTY_ARRAY == end and i32(buf, end - _EMPTY_ARRAY) == 0:
             said = int64(FITS)
     return said, looked
+
+
+@kernel
+def in_a_field(
+    buf: Array, at: int, inner: int, response: int, api: int, version: int, table: Any, scratch: Any
+) -> bool:
+    """Whether ``inner`` stands within a field whose length the frame at ``at`` states, like records. In tagged fields
+    anything may stand: their lengths do not count."""
+    starts = table.layout_starts
+    kind = 2 * api + response
+    if kind < 0 or kind >= starts.shape[0] or version < 0 or version >= starts.shape[1] or starts[kind, version] < 0:
+        return False
+    _, trouble, pos, pc = interpret(
+        buf, at + 4, inner, table.layouts, starts[kind, version], scratch.registers, scratch.left, scratch.no_rows, 0, 0
+    )
+    instruction = table.layouts[pc]
+    if trouble != Trouble.LONG or instruction.op != Op.BYTES:
+        return False
+    length, after, _ = length_there(buf, pos, inner, instruction.width)
+    inside: bool = after <= inner < after + length
+    return inside
 
 
 @kernel

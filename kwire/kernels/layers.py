@@ -8,9 +8,10 @@ a kernel that looks at one header and says which layer comes next and where it b
          |            |                     |               |          v
          +------------+-- MPLS, PPPoE ------+---------------+--- GRE, ERSPAN | UDP -> VXLAN, Geneve, GTP-U ...
 
-A link type is a kernel, a member of ``Layer``, a branch of ``innermost`` and a line of ``LINKS``. A tunnel is the same.
-It is reached from the layer that carries it (``_transport``, ``_ether_type``, ``_udp``), and leads back to a layer of
-the packet inside. What is seldom met stands in ``_seldom``, so that ``innermost`` stays short.
+A new header is a member of ``Layer``, a kernel that reads it, and a branch of ``_seldom`` that calls the kernel. Only
+headers that most captures have are branches of ``innermost``, which stays short. A line of a table says where a header
+is met: ``LINKS`` by the link type, ``_ETHER_LAYERS``, ``_IP_LAYERS`` and ``_UDP_TUNNELS`` in other packets. A tunnel
+leads back to a layer of the packet inside. ``TUNNELS`` has the word for it.
 
 Rules kept here:
 
@@ -192,16 +193,26 @@ _VLAN_OLDER: Final = 0x9200
 _VN_TAG: Final = 0x8926
 _E_TAG: Final = 0x893F
 """Of the ports of a switch that are elsewhere: Cisco's, and that of 802.1BR."""
-_ETHER_BACKBONE: Final = 0x88E7
-_ETHER_MACSEC: Final = 0x88E5
 _ETHER_MPLS: Final = 0x8847
 _ETHER_MPLS_UPSTREAM: Final = 0x8848
 _ETHER_PPPOE: Final = 0x8864
 _ETHER_PPP: Final = 0x880B
-_ETHER_BRIDGED: Final = 0x6558
-"""An Ethernet frame, in a tunnel."""
 _ETHER_ERSPAN: Final = 0x88BE
 _ETHER_ERSPAN_3: Final = 0x22EB
+
+_ETHER_LAYERS: Final = np.array(
+    [
+        (_ETHER_MPLS, Layer.MPLS),
+        (_ETHER_MPLS_UPSTREAM, Layer.MPLS),
+        (_ETHER_PPPOE, Layer.PPPOE),
+        (_ETHER_PPP, Layer.PPP),
+        (0x6558, Layer.ETHERNET),
+        (0x88E5, Layer.MACSEC),
+        (0x88E7, Layer.BACKBONE),
+    ],
+    np.int64,
+)
+"""EtherTypes besides those of IP, and what is in them. 0x6558 is met in tunnels."""
 
 TUNNELS: Final[dict[int, str]] = {
     _VLAN: "vlan",
@@ -226,13 +237,21 @@ _BRIDGE_SNAP: Final = 0xF8
 """Organisation of what an Ethernet frame became on another network, 802.1H; that of EtherTypes is 0."""
 
 
+@kernel
+def _listed(layers: Array, number: int, other: int) -> int:
+    """What a table of numbers and layers says of ``number``; ``other`` if it is not there."""
+    for k in range(layers.shape[0]):
+        if layers[k, 0] == number:
+            return plain(layers[k, 1])
+    return other
+
+
 @inlined
 def _ether_type(buf: Array, at: int, end: int, kind: int, header: Any) -> tuple[int, int]:
     """What an EtherType stands for, after tags if there are any.
 
     The IP version is taken from the IP header itself. What the link layer says only has to be one of IPv4 and IPv6.
     """
-    layer = plain(Count.NOT_IP)
     while kind != _ETHER_IPV4 and kind != _ETHER_IPV6:
         if kind in (_VLAN, _VLAN_OUTER, _VLAN_OLD, _VLAN_OLDER):
             size = int64(4)
@@ -249,22 +268,10 @@ def _ether_type(buf: Array, at: int, end: int, kind: int, header: Any) -> tuple[
         kind = u16(buf, at + size - 2)
         at += size
     if kind in (_ETHER_IPV4, _ETHER_IPV6):
-        layer = plain(Layer.IP)
-    elif kind < _ETHER_LEAST:
-        layer = plain(Layer.LLC)
-    elif kind in (_ETHER_MPLS, _ETHER_MPLS_UPSTREAM):
-        layer = plain(Layer.MPLS)
-    elif kind == _ETHER_PPPOE:
-        layer = plain(Layer.PPPOE)
-    elif kind == _ETHER_BRIDGED:
-        layer = plain(Layer.ETHERNET)
-    elif kind == _ETHER_PPP:
-        layer = plain(Layer.PPP)
-    elif kind == _ETHER_BACKBONE:
-        layer = plain(Layer.BACKBONE)
-    elif kind == _ETHER_MACSEC:
-        layer = plain(Layer.MACSEC)
-    return layer, at
+        return plain(Layer.IP), at
+    if kind < _ETHER_LEAST:
+        return plain(Layer.LLC), at
+    return _listed(_ETHER_LAYERS, kind, plain(Count.NOT_IP)), at
 
 
 @inlined
@@ -503,20 +510,31 @@ _EXTENSION_SIZE: Final = 8
 _TCP_SIZE: Final = 20
 
 _HOP_BY_HOP: Final = 0
-_IPV4_PROTOCOL: Final = 4
 _TCP_PROTOCOL: Final = 6
-_UDP_PROTOCOL: Final = 17
-_IPV6_PROTOCOL: Final = 41
 _ROUTING: Final = 43
 _FRAGMENT: Final = 44
-_GRE_PROTOCOL: Final = 47
-_ESP: Final = 50
 _AUTHENTICATION: Final = 51
 _DESTINATION: Final = 60
-_ETHER_IP_PROTOCOL: Final = 97
-_MPLS_PROTOCOL: Final = 137
-_OTHER_TUNNELS: Final = (_AUTHENTICATION, 55, 94, 98, 108, 115)
-"""Mobile IP, KA9Q's, ENCAP, IPComp, L2TP. IP protocol numbers."""
+
+_IP_LAYERS: Final = np.array(
+    [
+        (17, Layer.UDP),
+        (4, Layer.IPV4),
+        (41, Layer.IPV6),
+        (47, Layer.GRE),
+        (97, Layer.ETHER_IP),
+        (137, Layer.MPLS),
+        (50, Count.PROTECTED),
+        (_AUTHENTICATION, Count.TUNNEL),
+        (55, Count.TUNNEL),
+        (94, Count.TUNNEL),
+        (98, Count.TUNNEL),
+        (108, Count.TUNNEL),
+        (115, Count.TUNNEL),
+    ],
+    np.int64,
+)
+"""IP protocols besides TCP, and what is in them. 50 is ESP. The last five: Mobile IP, KA9Q's, ENCAP, IPComp, L2TP."""
 
 
 @inlined
@@ -537,24 +555,7 @@ def _transport(protocol: int, at: int) -> tuple[int, int]:
     """What an IP protocol number stands for."""
     if protocol == _TCP_PROTOCOL:
         return plain(Layer.TCP), at
-    layer = plain(Count.NOT_TCP)
-    if protocol == _UDP_PROTOCOL:
-        layer = plain(Layer.UDP)
-    elif protocol == _IPV4_PROTOCOL:
-        layer = plain(Layer.IPV4)
-    elif protocol == _IPV6_PROTOCOL:
-        layer = plain(Layer.IPV6)
-    elif protocol == _GRE_PROTOCOL:
-        layer = plain(Layer.GRE)
-    elif protocol == _MPLS_PROTOCOL:
-        layer = plain(Layer.MPLS)
-    elif protocol == _ETHER_IP_PROTOCOL:
-        layer = plain(Layer.ETHER_IP)
-    elif protocol == _ESP:
-        layer = plain(Count.PROTECTED)
-    elif protocol in _OTHER_TUNNELS:
-        layer = plain(Count.TUNNEL)
-    return layer, at
+    return _listed(_IP_LAYERS, protocol, plain(Count.NOT_TCP)), at
 
 
 @kernel
@@ -822,10 +823,7 @@ def _udp(buf: Array, at: int, end: int, vxlan: Array) -> tuple[int, int]:
     for k in range(vxlan.shape[0]):
         if vxlan[k] == port:
             return plain(Layer.VXLAN), at
-    for k in range(_UDP_TUNNELS.shape[0]):
-        if _UDP_TUNNELS[k, 0] == port:
-            return _UDP_TUNNELS[k, 1], at
-    return plain(Count.UDP), at
+    return _listed(_UDP_TUNNELS, port, plain(Count.UDP)), at
 
 
 @kernel

@@ -371,8 +371,10 @@ class Stream(Row):
     """1 if a frame begins at ``next``, 0 if that is not known, -1 before the first byte."""
     certain: int
     """Whether a frame begins where one was read last: -1 before the first one; 1 if so, and all requests that may have
-    an answer still are known; 2 if so, but requests may be missing; ``doubting.HOLED`` if so, but it has a hole, whose
-    size is as true as sequence numbers are; 0 if it may be a part of another frame."""
+    an answer still are known; 2 if so, but requests may be missing; ``doubting.HOLED`` or ``doubting.TORN`` if so, but
+    it has a hole, whose size is as true as sequence numbers are; 0 if it may be a part of another frame."""
+    sure: Wide
+    """Position up to which all frames that may have an answer still were certain when they were read; -1 for none."""
     proven: int
     """Position at which a frame begins for certain, where frames are searched; -1 for none."""
     began: Wide
@@ -584,6 +586,10 @@ class Waiting(Row):
     order: int
     clock: Wide
     """Of the piece that has its last byte."""
+    ack: Wide
+    """What the packet acknowledged with which it began, -1 for nothing."""
+    end: Wide
+    """Position after it."""
     id: Half
     client: Half
     next: Half
@@ -602,7 +608,7 @@ class Waiting(Row):
     overtaken: Short
     """1 if a later request was answered before it."""
     doubted: Short
-    """1 if it may be a part of another frame."""
+    """1 if it may be a part of another frame, ``doubting.TORN`` if it has records and a hole, else 0."""
     entered: Short
     """Whether it is in the hash table: ``NOT_ENTERED``, ``LEADS`` or ``FOLLOWS``."""
 

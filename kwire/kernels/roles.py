@@ -297,9 +297,13 @@ def run_of(pieces: Array, p: int, end: int, enough: int) -> tuple[int, int]:
 
 
 @kernel
-def _answers(window: Window, table: Apis, scratch: Any, other: Any, wanted: int, api: int, version: int) -> bool:
-    """Whether a piece of the other direction begins with the answer to this request."""
+def _answers(
+    window: Window, table: Apis, scratch: Any, other: Any, own: int, wanted: int, api: int, version: int
+) -> bool:
+    """Whether a piece of the other direction begins with the answer to this request of stream ``own``."""
     data, pieces = window.data, window.pieces
+    if other.stream == own:
+        return False  # nothing of the other direction is in this window
     for p in range(other.look, min(other.seen, other.look + MOST_ANSWERS)):
         at = pieces[p].off
         if at < 0:
@@ -322,11 +326,12 @@ def _judged(
     ends_here: bool,
     first: bool,
     other: Any,
+    own: int,
     unanswered: bool,
     doubted: bool,
 ) -> tuple[int, int]:
-    """How much what stands at ``at``, a plausible header, looks like a request. Returns (NO, MAYBE or STRONG; bytes
-    looked at).
+    """How much what stands at ``at`` of stream ``own``, a plausible header, looks like a request. Returns (NO, MAYBE or
+    STRONG; bytes looked at).
 
     ``ends_here``: nothing will follow ``stop`` without a gap. ``first``: a stream begins at ``at``. ``unanswered``:
     nothing of the other direction was captured, and is not waited for any longer. ``doubted``: what stands before it
@@ -350,7 +355,7 @@ def _judged(
         sure = (
             named
             and telling
-            and (unanswered or _answers(window, table, scratch, other, i32(data, at + 8), api, version))
+            and (unanswered or _answers(window, table, scratch, other, own, i32(data, at + 8), api, version))
         )
         return int64(STRONG) if sure else int64(MAYBE), looked
     two_ways = False
@@ -363,7 +368,7 @@ def _judged(
         return int64(STRONG), looked
     # A client's mistake, or a form of its own. Or it has no client_id, as short frames of other protocols may look.
     # Another one after it, or its answer, decides.
-    if said != UNFIT and telling and _answers(window, table, scratch, other, i32(data, at + 8), api, version):
+    if said != UNFIT and telling and _answers(window, table, scratch, other, own, i32(data, at + 8), api, version):
         return int64(STRONG), looked
     # Other protocols repeat themselves as well: where there are answers, these tell.
     if (named or unanswered) and plausible_request(data, following, stop, table.apis) == YES:
@@ -429,7 +434,7 @@ def _looks_like_requests(
         if answer == YES:
             doubted = damaged or doubtful
             look, more = _judged(
-                window, table, scratch, at, stop, ends_here, first_of_stream, other, unanswered, doubted
+                window, table, scratch, at, stop, ends_here, first_of_stream, other, active.stream, unanswered, doubted
             )
             looked += more
             answer = NO if look == NO else YES

@@ -449,6 +449,7 @@ def _clear(stream: Any) -> None:
     stream.next = -1
     stream.synced = -1
     stream.certain = -1
+    stream.sure = -1
     stream.proven = -1
     stream.began = -1
     stream.searched = -1

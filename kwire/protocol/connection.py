@@ -99,6 +99,49 @@ class State(Enum):
     CLOSED = "closed"
 
 
+class Step(Enum):
+    """What takes a connection from one state to another, on either side of it."""
+
+    HANDSHAKE = "SaslHandshake"
+    ACCEPTED = "mechanism accepted"
+    REFUSED = "refused"
+    TOKEN = "the client's token"
+    RAW_TOKEN = "raw GSSAPI token"
+    ANSWERED = "the broker's token"
+    DONE = "authenticated"
+    LAST_RAW_TOKEN = "last raw token, no answer"
+    END = "the other side closes"
+
+
+TRANSITIONS: Final[Mapping[State, Mapping[Step, State]]] = {
+    State.START: {
+        Step.HANDSHAKE: State.HANDSHAKE,
+        Step.RAW_TOKEN: State.CHALLENGED,
+        Step.END: State.CLOSED,
+    },
+    State.HANDSHAKE: {
+        Step.ACCEPTED: State.AUTHENTICATING,
+        Step.REFUSED: State.FAILED,
+        Step.END: State.CLOSED,
+    },
+    State.AUTHENTICATING: {
+        Step.TOKEN: State.CHALLENGED,
+        Step.DONE: State.OPEN,
+        Step.END: State.CLOSED,
+    },
+    State.CHALLENGED: {
+        Step.ANSWERED: State.AUTHENTICATING,
+        Step.REFUSED: State.FAILED,
+        Step.LAST_RAW_TOKEN: State.OPEN,
+        Step.END: State.CLOSED,
+    },
+    State.OPEN: {Step.HANDSHAKE: State.HANDSHAKE, Step.END: State.CLOSED},
+    State.FAILED: {Step.END: State.CLOSED},
+    State.CLOSED: {},
+}
+"""The state after each step that a state allows. ``docs/pictures/states.svg`` is drawn from it."""
+
+
 @dataclass(frozen=True, slots=True)
 class RequestReceived:
     """To a broker: a request. ``body`` is None for an ApiVersions version that is not known."""
@@ -257,7 +300,7 @@ class Connection:
         if self.role == "broker":
             if version is not None or correlation_id is not None:
                 raise ProtocolError("a response has the version and the correlation id of its request")
-            return self._respond(message, key, name)
+            return self._reply(message, key, name)
         self._check(key, name)
         if version is None:
             version = self._version(key, name)
@@ -270,10 +313,10 @@ class Connection:
         if not (key == ApiKey.PRODUCE and getattr(message, "acks", None) == 0):
             self._waiting.append(_Waiting(key, version, number, message))
         if key == ApiKey.SASL_HANDSHAKE:
-            self.state = State.HANDSHAKE
+            self._take(Step.HANDSHAKE)
         elif key == ApiKey.SASL_AUTHENTICATE:
             self._tokens += 1
-            self.state = State.CHALLENGED
+            self._take(Step.TOKEN)
         return _sized(frame)
 
     def send_token(
@@ -291,16 +334,17 @@ class Connection:
             return self._answer_token(data, done)
         if done:
             raise ProtocolError("authentication is done when the broker has answered: see authenticated()")
-        if self.state is State.START and data[:1] == bytes([_GSSAPI]) and not self._waiting:
-            self._raw, self._tokens, self.state = True, 0, State.AUTHENTICATING
-        if self.state is not State.AUTHENTICATING or self._broken is not None:
+        opening = self.state is State.START and data[:1] == bytes([_GSSAPI]) and not self._waiting
+        if not (opening or self.state is State.AUTHENTICATING) or self._broken is not None:
             raise ProtocolError(f"a SASL token cannot be sent {self._where()}")
-        if not self._raw:
+        if not (opening or self._raw):
             kind: Any = registry.message_class(schema.message("SaslAuthenticateRequest"))
             return self.send(kind(auth_bytes=data), version=version)
+        if opening:
+            self._raw, self._tokens = True, 0
         self._waiting.append(_Waiting(None, 0, 0, None))
         self._tokens += 1
-        self.state = State.CHALLENGED
+        self._take(Step.RAW_TOKEN if opening else Step.TOKEN)
         return _sized(data)
 
     def authenticated(self) -> None:
@@ -312,9 +356,11 @@ class Connection:
         """
         if self._unanswered():
             self._waiting.popleft()
-        elif self.state is not State.AUTHENTICATING or not self._tokens:
+            self._open(Step.LAST_RAW_TOKEN)
+        elif self.state is State.AUTHENTICATING and self._tokens:
+            self._open()
+        else:
             raise ProtocolError(f"authentication cannot be done {self._where()}")
-        self._open()
 
     def _unanswered(self) -> bool:
         """Whether a raw token is under way that may be the last one."""
@@ -351,7 +397,7 @@ class Connection:
                 yield from self._asked(frame) if self.role == "broker" else self._answered(frame)
             if self._ended and self.state is not State.CLOSED:
                 self._splitter.close()
-                self.state = State.CLOSED
+                self._take(Step.END)
                 yield Closed(len(self._waiting))
         except KwireError as error:
             self._broken = error
@@ -396,7 +442,7 @@ class Connection:
         waiting = self._waiting[0]
         if waiting.api_key is None:
             self._waiting.popleft()
-            self.state = State.AUTHENTICATING
+            self._take(Step.ANSWERED)
             yield Token(frame)
             yield from self._token_taken(frame)
             return
@@ -414,7 +460,7 @@ class Connection:
             self._handshake_answered(waiting.body.mechanism, waiting.api_version, body.error_code)
             yield answer
         elif key == ApiKey.SASL_AUTHENTICATE:
-            self.state = State.FAILED if body.error_code else State.AUTHENTICATING
+            self._take(Step.REFUSED if body.error_code else Step.ANSWERED)
             yield answer
             if not body.error_code:
                 yield Token(body.auth_bytes, body)
@@ -434,7 +480,7 @@ class Connection:
 
     def _handshake_answered(self, mechanism: str, version: int, error_code: int) -> None:
         self.mechanism, self._raw, self._tokens = mechanism, version == 0, 0
-        self.state = State.FAILED if error_code else State.AUTHENTICATING
+        self._take(Step.REFUSED if error_code else Step.ACCEPTED)
 
     def _token_taken(self, data: bytes) -> Iterator[Event]:
         # Whoever took the token may have said so already.
@@ -448,16 +494,20 @@ class Connection:
             return False  # an error, which the client acknowledges before it is refused (RFC 7628, section 3.2.3)
         return self._tokens == _TOKENS.get(self.mechanism or "")
 
-    def _open(self) -> None:
-        self.state = State.OPEN
+    def _open(self, step: Step = Step.DONE) -> None:
+        self._take(step)
         self._was_authenticated = True
+
+    def _take(self, step: Step) -> None:
+        self.state = TRANSITIONS[self.state][step]
 
     # -- a broker
 
     def _asked(self, frame: bytes) -> Iterator[Event]:
         opening = self.state is State.START and not self._waiting and frame[:1] == bytes([_GSSAPI])
         if opening or (self.state is State.AUTHENTICATING and self._raw):
-            self._raw, self.state = True, State.CHALLENGED
+            self._raw = True
+            self._take(Step.RAW_TOKEN if opening else Step.TOKEN)
             self._waiting.append(_Waiting(None, 0, 0, None))
             yield Token(frame)
             return
@@ -473,9 +523,9 @@ class Connection:
         if answered:
             self._waiting.append(_Waiting(key, version, header.correlation_id, body))
         if key == ApiKey.SASL_HANDSHAKE:
-            self.state = State.HANDSHAKE
+            self._take(Step.HANDSHAKE)
         elif key == ApiKey.SASL_AUTHENTICATE:
-            self.state = State.CHALLENGED
+            self._take(Step.TOKEN)
         yield RequestReceived(body, key, version, header.correlation_id, getattr(header, "client_id", None), answered)
         if key == ApiKey.SASL_AUTHENTICATE:
             assert body is not None
@@ -494,6 +544,12 @@ class Connection:
             raise ProtocolError(f"the client sends {name} before SaslHandshake")
         if key == ApiKey.SASL_HANDSHAKE and version == 0 and (self._waiting or self._was_authenticated):
             raise ProtocolError(f"the client sends {name} v0 on a connection in use")
+
+    def _reply(self, message: Any, key: int, name: str) -> bytes:
+        frame = self._respond(message, key, name)
+        if key == ApiKey.SASL_AUTHENTICATE and self.state is State.AUTHENTICATING and self._is_last(message.auth_bytes):
+            self._open()
+        return frame
 
     def _respond(self, message: Any, key: int, name: str) -> bytes:
         if self._broken is not None or self.state is State.CLOSED:
@@ -514,10 +570,8 @@ class Connection:
         if key == ApiKey.SASL_HANDSHAKE:
             self._handshake_answered(waiting.body.mechanism, version, message.error_code)
         elif key == ApiKey.SASL_AUTHENTICATE:
-            self.state = State.FAILED if message.error_code else State.AUTHENTICATING
+            self._take(Step.REFUSED if message.error_code else Step.ANSWERED)
             self._tokens += 1
-            if self.state is State.AUTHENTICATING and self._is_last(message.auth_bytes):
-                self._open()
         return _sized(frame)
 
     def _answer_token(self, data: bytes, done: bool) -> bytes:
@@ -526,12 +580,11 @@ class Connection:
         if self._waiting[0].api_key is None:
             self._waiting.popleft()
             self._tokens += 1
-            self.state = State.AUTHENTICATING
+            self._take(Step.ANSWERED)
             made = _sized(data)
         else:
             kind: Any = registry.message_class(schema.message("SaslAuthenticateResponse"))
-            made = self.send(kind(auth_bytes=data))
-            self.state = State.AUTHENTICATING
+            made = self._respond(kind(auth_bytes=data), ApiKey.SASL_AUTHENTICATE, kind.SCHEMA.name)
         if done:
             self._open()
         return made

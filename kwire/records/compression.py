@@ -91,9 +91,9 @@ def decompress(codec: int, data: Data, limit: int, *, magic: int = 2) -> bytes:
 def compress(codec: int, data: Data, *, magic: int = 2, level: int | None = None) -> bytes:
     """``data`` compressed with codec number ``codec``, framed as Kafka's Java client frames it.
 
-    ``level`` is the codec's own: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22. ``None`` is the library's default.
-    snappy has none. ``magic`` 0 writes LZ4 with the old header checksum. Raises ``EncodeError`` for a codec that is not
-    defined (zstd: not before magic 2) or a level that it does not have.
+    ``level`` is one of the codec's own (``_KINDS_BY_NAME``). ``None`` is the library's default. ``magic`` 0 writes LZ4
+    with the old header checksum. Raises ``EncodeError`` for a codec that is not defined (zstd: not before magic 2) or a
+    level that it does not have.
     """
     try:
         kind = _KINDS[codec]

@@ -10,7 +10,7 @@ Rules kept here:
 
 - What is right is known without the parser's help. It comes from the original, and from which bytes of it are in the
   impaired capture.
-- A frame is recognised if all of its bytes are given out as one frame. Its request need not be known.
+- A frame is recognised if all of its bytes are given out as one frame, with its time. Its request need not be known.
 - Statuses are those that users see, by whole bodies. What is ``trailing`` is said to have been sent as what is ``ok``.
 - Where bytes are in the capture and no frame is given out, rows that are no frames must stand for at least as many
   bytes. Such rows are gaps and frames that are cut off. They must be between the same two frames.
@@ -527,10 +527,11 @@ def _judge_unplaced(places: Sequence[_Place], found: Sequence[Row], verdict: Ver
 
 def _matched(places: Sequence[_Place], whole: Sequence[bool], found: Sequence[Row]) -> dict[int, int]:
     """The frames that were recognised: which row (by place in ``found``) each of them (by place in ``places``) is."""
-    where: dict[tuple[bool, int, bytes], list[int]] = defaultdict(list)
+    # The time belongs to it: a value may be a copy of a frame that is sent before or after it.
+    where: dict[tuple[bool, int, bytes, int], list[int]] = defaultdict(list)
     for k, place in enumerate(places):
         if whole[k]:
-            where[place.row.is_response, place.row.size, place.row.digest].append(k)
+            where[place.row.is_response, place.row.size, place.row.digest, place.row.time].append(k)
     # As many as can be, in order: bytes that were changed may make a frame into a later one.
     links: list[tuple[int, int, int]] = []
     tails: list[int] = []
@@ -538,7 +539,7 @@ def _matched(places: Sequence[_Place], whole: Sequence[bool], found: Sequence[Ro
     for number, row in enumerate(found):
         if row.skipped or row.status in ("gap", "cut_off"):
             continue
-        for k in reversed(where.get((row.is_response, row.size, row.digest), ())):
+        for k in reversed(where.get((row.is_response, row.size, row.digest, row.time), ())):
             at = bisect_left(tails, k)
             links.append((k, number, ends[at - 1] if at else -1))
             tails[at : at + 1] = [k]

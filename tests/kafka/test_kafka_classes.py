@@ -39,7 +39,7 @@ VERIFIED = {"3.9.2": 663, "4.0.2": 574, "4.4.0": 744}
 """How many layouts each release verifies."""
 
 VERIFIED_BY_ANY = 863
-"""How many layouts at least one release verifies; the README says so."""
+"""How many layouts at least one release verifies; docs/supported.md says so."""
 
 Outcome = dict[str, set[str]]
 

@@ -175,7 +175,6 @@ def test_chains_of_frames_in_values_are_no_rows_that_say_ok(level: str) -> None:
                 assert not judge(before, impair(before.capture, kind, seed=0)).invented, (name, kind)
 
 
-@pytest.mark.xfail(strict=True, reason="rows behind the beginning depend on windows")
 def test_chains_of_frames_in_segments_that_begin_with_them_do_not_depend_on_windows() -> None:
     with using(MACHINE):
         before = Original(impair(original("kafka-3.9-kraft-kafkajs/codecs.pcap").capture, "values-at-borders").data)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from made_captures import Row, exchange, read
 from packets import Connection, metadata, metadata_answer, pcap, request, sized
+from packets import produce as produce_v2
 
 from kwire import records
 from kwire.capture.tracker import Tracker
@@ -102,6 +103,108 @@ def test_a_chain_in_a_value_is_never_ok(engine: Engine) -> None:
         # Those behind the chain are certain again.
         assert ("request", "Metadata", 8, "ok") in found
         assert ("response", "Metadata", 8, "ok") in found
+
+
+@engines
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_chain_with_which_a_request_and_what_was_captured_end_is_never_ok(engine: Engine, magic: int) -> None:
+    """A message set ends with a value. The segment that begins the frame is missing, the next one begins the chain."""
+    chain = b"".join(sized(request(12, 0, 50 + k, b"\0\1g\0\0\0\1\0\1m")) for k in range(300))
+    talk = exchange(count=3)
+    frame = sized(produce_v2(4, 1, records.encode([records.Record(None, chain)], magic=magic)))
+    assert frame.endswith(chain)
+    begin = len(talk.packets)
+    talk.send_raw(frame[: -len(chain)]).send_raw(chain)
+    with using(engine):
+        found = statuses(without(talk, begin))
+    assert {row[3] for row in found if row[1] == "Heartbeat"} <= {"unconfirmed"}
+    assert [row[2] for row in found if row[3] == "ok"] == [1, 1, 2, 2, 3, 3]
+
+
+def fetch(number: int) -> bytes:
+    """A Fetch request v4 of one partition."""
+    body = struct.pack(">iiiibi", -1, 500, 1, 1 << 20, 0, 1) + b"\0\1t" + struct.pack(">iiqi", 1, 0, 0, 1 << 20)
+    return request(1, 4, number, body, LARGE)
+
+
+def fetch_answer(number: int, value: bytes) -> bytes:
+    batch = records.encode([records.Record(None, value)])
+    return struct.pack(">iii3siihqqii", number, 0, 1, b"\0\1t", 1, 0, 0, 1, 1, -1, len(batch)) + batch
+
+
+def torn(frame: bytes, chain: list[bytes], k: int) -> tuple[bytes, bytes, int]:
+    """The bytes of a frame before and behind a jump of its numbers; and how far these jump, so that by its size frame
+    ``k`` of the chain in its value begins where it ends."""
+    at = frame.index(chain[0])
+    return frame[:at], frame[at:], len(frame) - at - sum(map(len, chain[:k]))
+
+
+@engines
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_numbers_that_jump_within_a_request_make_no_frame_of_its_value(engine: Engine, k: int, goes_on: bool) -> None:
+    chain = [sized(metadata(number, LARGE)) for number in range(3, 11)]
+    before, behind, jump = torn(sized(produce(3, b"".join(chain))), chain, k)
+    talk = in_turn(2).send_raw(before)
+    talk._next[0] += jump
+    talk.send_raw(behind).answer(produce_answer(3))
+    for number in range(40, 44) if goes_on else ():
+        talk.send(metadata(number, LARGE)).answer(metadata_answer(number))
+    data = pcap(talk.packets)
+    with using(engine):
+        found = by_number(read(data))
+        assert by_number(read(data, window=300)) == found
+    asked = [(row["correlation_id"], row["status"]) for row in found if row["direction"] == "request"]
+    assert (3, "gap") in asked
+    certain = {number for number, status in asked if status == "ok"}
+    # The size of the frame around may be read where the chain ends: that may cost the request behind it.
+    assert {1, 2, *(range(41, 44) if goes_on else ())} <= certain <= {1, 2, *range(40, 44)}
+
+
+@engines
+def test_numbers_that_jump_within_a_response_make_no_frame_of_its_value(engine: Engine) -> None:
+    chain = [sized(fetch_answer(number, bytes(100))) for number in range(3, 11)]
+    before, behind, jump = torn(sized(fetch_answer(3, b"".join(chain))), chain, 5)
+    talk = in_turn(2).send(fetch(3)).answer_raw(before)
+    talk._next[1] += jump
+    talk.send(fetch(8)).answer_raw(behind)
+    talk.answer(fetch_answer(8, b"v"))
+    talk.step = 300_000_000  # by then the hole is given up: exchanges behind it confirm again
+    for number in range(40, 44):
+        talk.send(metadata(number, LARGE)).answer(metadata_answer(number))
+    with using(engine):
+        found = statuses(pcap(talk.packets))
+    answers = [(row[2], row[3]) for row in found if row[0] == "response"]
+    certain = {number for number, status in answers if status == "ok"}
+    assert {1, 2, *range(41, 44)} <= certain <= {1, 2, *range(40, 44)}
+
+
+@engines
+@pytest.mark.parametrize("flight", [1, 5])
+def test_behind_a_frame_with_a_hole_that_is_as_large_as_it_seems_nothing_is_in_doubt(
+    engine: Engine, flight: int
+) -> None:
+    talk = Connection().open()
+    sent = 0
+    gone = -1
+    for answered in range(1, 13):
+        while sent < min(12, answered + flight - 1):
+            sent += 1
+            gone = len(talk.packets) + 1 if sent == 6 else gone
+            talk.send(produce(sent, bytes(5000)))
+        talk.answer(produce_answer(answered))
+    for number in range(13, 17):
+        talk.send(fetch(number))
+        gone_answer = len(talk.packets) + 1
+        talk.answer(fetch_answer(number, bytes(5000)))
+        if number == 14:
+            gone_too = gone_answer
+    with using(engine):
+        found = statuses(without(talk, gone, gone_too))
+    assert [row for row in found if row[3] != "ok"] == [
+        ("request", "Produce", 6, "gap"),
+        ("response", "Fetch", 14, "gap"),
+    ]
 
 
 @engines

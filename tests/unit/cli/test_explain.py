@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import gzip
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -131,6 +132,11 @@ def test_a_frame_of_a_capture_is_drawn_by_its_number(run: Run):
 
 MAGICS = ["a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1", "a1b2cd34", "34cdb2a1", "0a0d0d0a"]
 """pcap in microseconds, in nanoseconds and of patched Linux kernels, each in both byte orders; pcapng."""
+
+
+def test_a_capture_may_be_compressed(run: Run, tmp_path: Path):
+    (tmp_path / "broker.pcap.gz").write_bytes(gzip.compress(CAPTURE.read_bytes()))
+    assert run(str(tmp_path / "broker.pcap.gz"), "--frame", "2") == run(str(CAPTURE), "--frame", "2")
 
 
 @pytest.mark.parametrize("magic", MAGICS)

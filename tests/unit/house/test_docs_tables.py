@@ -47,16 +47,17 @@ def test_every_column_is_explained_in_its_order(table: Table) -> None:
     explained = []
     for names, written, meaning in fill.meanings(part("columns", title(table))):
         page = re.search(r"those of \[[^]]+\]\((.+?)\.md\)", written)
-        assert page or meaning, f"{written} has no meaning"
+        assert page or meaning, f"docs/reference/tables/{title(table).split()[0]}.md: write what {written} means"
         explained += fill.named(page[1]).schema.names if page else names
-    assert explained == table.schema.names
+    assert explained == table.schema.names, "make docs, then put the rows of the page in the order of the schema"
 
 
 @every_table
 def test_every_column_that_is_asked_for_is_explained(table: Table) -> None:
     if table.asked:
         rows = fill.meanings(part("asked", title(table)))
-        assert all(meaning for _, _, meaning in rows)
+        for _, written, meaning in rows:
+            assert meaning, f"docs/reference/tables/{title(table)}.md: write what {written} means"
         assert {name for names, _, _ in rows for name in names} == {one.name for one in table.asked}
 
 

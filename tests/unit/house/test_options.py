@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import inspect
+import math
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 from kwire import capture, log, options
 from kwire.cli import main, reading
 from kwire.errors import KwireError
+from kwire.limits import Limits
 from kwire.options import ACTS, CAPTURE, LOG, OPTIONS, PLACES, PYTHON, CaptureOptions
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -104,8 +108,6 @@ def test_a_flag_is_not_taken_for_another_that_begins_so(capsys: pytest.CaptureFi
 
 
 def test_a_flag_for_each_option_that_has_one() -> None:
-    import argparse
-
     parser = argparse.ArgumentParser()
     reading.add_options(parser)
     flags = {one.dest: one.option_strings for one in parser._actions if one.dest != "help"}
@@ -115,6 +117,64 @@ def test_a_flag_for_each_option_that_has_one() -> None:
     assert given["topics"] == ["a", "b"]
     assert given["secrets"]
     assert given["payloads"]
+
+
+OF_KINDS: dict[str, tuple[str, Any, str]] = {
+    "PORTS": ("9092,9093", (9092, 9093), "0"),
+    "NAMES": ("a,b", ("a", "b"), ","),
+    "TEXTS": ("a,b\\,c", ("a", "b,c"), ""),
+    "PATH": ("here", "here", " "),
+    "TEXT": ("word", "word", ""),
+    "TIME": ("2026-11-22", "2026-11-22", ""),
+    "INSTANT": ("2026-11-22", datetime(2026, 11, 22, tzinfo=UTC), "then"),
+    "LIMITS": ("objects=5", Limits(objects=5), "much=1"),
+    "DIRECTION": ("request", "request", "both"),
+    "FILES": ("5", 5, "0"),
+    "DURATION": ("1.5m", 90.0, "-1"),
+    "LEVEL": ("2", 2, "("),
+}
+"""By kind: a text, its value, and a text that is none ("": any is one)."""
+
+
+def test_each_kind_of_option_is_tested() -> None:
+    kinds = {name for name, one in vars(options).items() if isinstance(one, options.Kind)}
+    # Switches and secrets have forms of their own on the command line; paths have one, and are read by who opens them.
+    assert kinds - set(OF_KINDS) == {"SWITCH", "SECRETS", "PATHS"}, "add the kind to OF_KINDS"
+
+
+@pytest.mark.parametrize("kind", OF_KINDS)
+def test_an_option_of_any_kind_has_one_value_everywhere(
+    kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, value, wrong = OF_KINDS[kind]
+    example = options.Option(help="an example", kind=getattr(options, kind), flag="--example")
+    monkeypatch.setitem(OPTIONS, "example", example)  # type: ignore[arg-type]
+    parser = argparse.ArgumentParser()
+    reading.add_options(parser, "example")
+    parsed = parser.parse_args(["--example", text]).example
+    assert (tuple(parsed) if isinstance(parsed, list) else parsed) == value
+    assert options.values({"example": text})["example"] == value
+    assert options._checked("example", value) == value
+    with pytest.raises(ValueError, match="the option 'example' is "):
+        options._checked("example", object())
+    if not wrong:
+        return
+    with pytest.raises(KwireError, match="the option 'example'"):
+        options.values({"example": wrong})
+    if kind not in ("NAMES", "TEXTS"):
+        with pytest.raises(ValueError, match="the option 'example'"):
+            options._checked("example", wrong)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--example", wrong])
+    assert "argument --example: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("kind", "wrong"), [("FILES", 0), ("FILES", True), ("DURATION", -1.0), ("DURATION", math.inf)])
+def test_a_number_has_the_bounds_of_its_text(kind: str, wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    example = options.Option(help="an example", kind=getattr(options, kind))
+    monkeypatch.setitem(OPTIONS, "example", example)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the option 'example' is "):
+        options._checked("example", wrong)
 
 
 def test_no_function_takes_more_than_eight_arguments() -> None:

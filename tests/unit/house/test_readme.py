@@ -1,52 +1,50 @@
-"""Every example in the README runs: Python blocks in order, and the commands of the ``sh`` block.
+"""The README shows what is: its commands and blocks run, and their output is the real one.
 
-Blocks that need Spark are run by ``tests/spark/test_readme.py``.
+The block that needs Spark is run by ``tests/spark/test_readme.py``.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from shown_output import ROOT, same, steps
+from shown_output import run as ran
 
-from kwire import cli
-
-CHECKOUT = Path(__file__).parents[3]
-README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
-CAPTURE = CHECKOUT / "tests" / "golden" / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
-SEGMENTS = CHECKOUT / "tests" / "golden" / "segments" / "4.3-kraft" / "__consumer_offsets-0"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CAPTURE = ROOT / "tests" / "golden" / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
 
 
-def blocks(language: str) -> list[str]:
-    """The fenced blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-
-
-def test_python_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
-    namespace: dict[str, Any] = {}
-    examples = [block for block in blocks("python") if "spark" not in block]
-    assert len(examples) == 4
-    for block in examples:
-        exec(compile(block, "README.md", "exec"), namespace)
-    said = capsys.readouterr().out.splitlines()
-    assert said[0].startswith('{"topics":[{"name":"orders"')
-    assert "at byte" in said[1]
-
-
-@pytest.mark.parametrize("line", [line for block in blocks("sh") for line in block.splitlines()])
-def test_commands_run(
-    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_its_blocks_print_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(CAPTURE, tmp_path / "broker.pcap")
-    shutil.copytree(SEGMENTS, tmp_path / SEGMENTS.name)
     monkeypatch.chdir(tmp_path)
-    program, *args = shlex.split(line)
-    assert program == "kwire"
-    assert cli.main(args) == 0
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    assert captured.out or (tmp_path / "messages.parquet").stat().st_size > 1000
+    asked: list[bytes] = []
+
+    def my_parser(data: bytes) -> SimpleNamespace:
+        asked.append(data)
+        return SimpleNamespace(correlation_id=int.from_bytes(data[4:8], "big", signed=True))
+
+    space: dict[str, Any] = {"my_parser": my_parser}
+    some = [step for step in steps("README.md") if "spark" not in step.code]
+    assert [step.kind for step in some] == ["command", "python", "python"]
+    for step in some:
+        printed = ran(step, space)
+        assert step.shown is None or same(step.shown, printed), step.code
+    table = some[0].shown
+    assert table is not None
+    assert len(table.splitlines()) == 2 + 10
+    space["test_my_parser"]()
+    assert len(asked) >= 50
+
+
+def test_it_is_read_in_a_few_minutes() -> None:
+    assert len(README.split()) <= 900
+
+
+def test_the_two_commands_stand_first() -> None:
+    assert re.findall(r"^ {4}make (\w+)", README, re.MULTILINE)[:2] == ["demo", "test"]
+    assert README.index("    make demo") < README.index("\n## ")

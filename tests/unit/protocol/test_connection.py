@@ -11,6 +11,7 @@ import pytest
 from kwire import messages
 from kwire.errors import DecodeError, EncodeError, LimitError, ProtocolError, UnsupportedVersionError
 from kwire.protocol.connection import (
+    TRANSITIONS,
     Authenticated,
     Closed,
     Connection,
@@ -18,6 +19,7 @@ from kwire.protocol.connection import (
     RequestReceived,
     ResponseReceived,
     State,
+    Step,
     Token,
 )
 
@@ -562,3 +564,25 @@ def test_what_is_no_bytes_changes_nothing() -> None:
     client, broker = pair(sasl=True)
     token = memoryview(b"\x60raw    ").cast("I")
     assert list(broker.receive(client.send_token(token))) == [Token(b"\x60raw    ")]
+
+
+def test_every_step_leads_from_one_known_state_to_another() -> None:
+    assert set(TRANSITIONS) == set(State)
+    steps = {(before, step, after) for before, each in TRANSITIONS.items() for step, after in each.items()}
+    assert {step for _, step, _ in steps} == set(Step)
+    assert all(before is not after for before, _, after in steps)
+    # Whatever happens, the other side may close; nothing follows that.
+    assert {before for before, step, _ in steps if step is Step.END} == set(State) - {State.CLOSED}
+
+
+def test_a_broker_that_has_not_said_done_is_not_open_after_its_last_token() -> None:
+    broker = Connection("broker", sasl=True)
+    client = Connection("client", sasl=True)
+    list(broker.receive(client.send(messages.SaslHandshakeRequest(mechanism="PLAIN"), version=1)))
+    list(client.receive(broker.send(messages.SaslHandshakeResponse(mechanisms=["PLAIN"]))))
+    list(broker.receive(client.send_token(b"\0me\0secret")))
+    assert broker.state is State.CHALLENGED
+    broker.send_token(b"")
+    assert broker.state is State.AUTHENTICATING
+    broker.authenticated()
+    assert broker.state is State.OPEN

@@ -492,6 +492,8 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
 
 
 def test_every_rule_has_its_cases() -> None:
+    missing = set(RULES) - set(CASES)
+    assert not missing, f"add two cases to CASES: traffic that is {', '.join(sorted(missing))}, and what nearly is"
     assert set(CASES) == set(RULES)
 
 

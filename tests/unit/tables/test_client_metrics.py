@@ -55,10 +55,13 @@ from kwire.tables import client_metrics
 from kwire.tables.client_metrics import SCHEMA, STATUSES
 from kwire.wire import ZERO_UUID, parse_uuid, uuid_text
 
+RECORDED = ("none", "gzip", "snappy", "lz4", "zstd")
+"""Codecs of which there is a capture."""
+
 # What real clients pushed
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("codec", RECORDED)
 def test_metrics_of_java_and_librdkafka_are_those_that_the_brokers_receiver_got(codec: str) -> None:
     def content(row: Row) -> tuple[Any, ...]:
         return (
@@ -133,7 +136,7 @@ def answered_pushes(capture: str) -> set[int]:
     return answered
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("codec", RECORDED)
 def test_golden_rows_know_their_subscription(codec: str) -> None:
     for row in golden(codec):
         assert row["push_interval_ms"] == 1000
@@ -161,7 +164,7 @@ def bodies(name: str, api: int) -> list[Any]:
     return made
 
 
-@pytest.mark.parametrize("name", [*CODECS, "refusals"])
+@pytest.mark.parametrize("name", [*RECORDED, "refusals"])
 def test_golden_requests_and_answers_encode_to_the_same_bytes(name: str) -> None:
     asked = bodies(name, 71)
     pushed = bodies(name, 72)
@@ -526,14 +529,14 @@ def test_a_wrong_compression_type_is_a_malformed_row(said: int, real: int) -> No
         assert (row["status"], row["compression"], row["metric"], more) == ("malformed", CODECS[said], None, [])
 
 
-@pytest.mark.parametrize("codec", [-1, 5, 127])
+@pytest.mark.parametrize("codec", [-1, len(CODECS), 127])
 def test_a_compression_type_that_is_not_defined_is_unsupported(codec: int) -> None:
     (row,) = around(push(2, b"x", codec))
     assert (row["status"], row["compression"]) == ("unsupported", None)
     assert f"compression type {codec} is not defined" in row["error"]
 
 
-@pytest.mark.parametrize("codec", range(1, 5))
+@pytest.mark.parametrize("codec", range(1, len(CODECS)))
 def test_a_bomb_is_too_large(codec: int) -> None:
     (row,) = around(push(2, compress(codec, bytes(64 << 20)), codec))
     assert row["status"] == "too_large"

@@ -75,7 +75,7 @@ def test_secrets_are_text_in_their_place_and_what_is_wrong_is_null(engine: Engin
     ("table", "options", "said"),
     [
         ("messages", {"api": "nope", "direction": "request"}, "no API 'nope'"),
-        ("messages", {"api": "Fetch", "direction": "up"}, "no direction 'up'"),
+        ("messages", {"api": "Fetch", "direction": "up"}, "not 'up': the option 'direction' is request or response"),
         ("messages", {"direction": "response"}, "direction goes with api"),
         ("messages", {"api": "Ftch"}, "no API 'Ftch': did you mean 'Fetch'"),
         ("frames", {"api": "Fetch", "direction": "request"}, "for the table messages"),

@@ -212,18 +212,7 @@ def test_what_is_rebuilt_has_right_lengths_and_checksums(hosts: tuple[str, str])
     assert (total & 0xFFFF) + (total >> 16) in (0xFFFF, 0x1FFFE)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        # Three segments of a response begin with whole answers to requests that were sent behind its beginning.
-        pytest.param(
-            kind, marks=pytest.mark.xfail(strict=True, reason="the size of a response is taken for a false one")
-        )
-        if kind == "values-acknowledged"
-        else kind
-        for kind in VALUES
-    ],
-)
+@pytest.mark.parametrize("kind", VALUES)
 def test_values_are_frames(kind: str) -> None:
     capture = (GOLDEN / "kafka-4-telemetry" / "none.pcap").read_bytes()
     with using(PYTHON):

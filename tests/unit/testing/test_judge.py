@@ -162,3 +162,18 @@ def test_a_row_is_judged_by_the_status_that_users_see() -> None:
     said = judge(original, impaired, found=[*found[:lost], *found[lost + 1 :]])
     assert [row.digest for row in said.unseen] == [found[lost].digest]
     assert not said.invented
+
+
+def test_a_copy_of_a_frame_at_another_time_is_not_that_frame(original: Original) -> None:
+    """A value may be one, and the row for the frame around it comes before that of the copy."""
+    impaired = impair(original.capture, "snaplen-128")
+    found = rows(impaired.data)
+    torn = next(
+        k
+        for k, row in enumerate(found)
+        if row.status == "gap" and any(one.sender == row.sender and one.status == "ok" for one in found[:k])
+    )
+    before = next(one for one in reversed(found[:torn]) if one.sender == found[torn].sender and one.status == "ok")
+    copy = before._replace(status="unconfirmed", time=before.time + 1, number=found[torn].number)
+    assert judge(original, impaired, found=[*found[: torn + 1], copy, *found[torn + 1 :]]).good
+    assert judge(original, impaired, found=[*found[:torn], copy, *found[torn + 1 :]]).unseen
