@@ -243,6 +243,30 @@ def in_spark(count: int, rounds: int, only: str, folder: str) -> dict[str, list[
     return found
 
 
+def compared(count: int, rounds: int, only: str, others: list[Path]) -> None:
+    """Prints what each case takes in Spark, with this kwire and with those of other folders."""
+    trees = [Path(__file__).parent.parent, *others]
+    results: list[dict[str, list[tuple[float, float]]]] = [{} for _ in trees]
+    for _ in range(rounds):
+        for tree, result in zip(trees, results, strict=True):
+            command = [sys.executable, __file__, "--spark", "--json", "--rounds", "1", "--count", str(count)]
+            made = subprocess.run(
+                [*command, "--only", only],
+                env=os.environ | {"PYTHONPATH": str(tree)},
+                cwd=tree,  # workers import from the folder that they are in
+                stdout=subprocess.PIPE,
+                check=True,
+            )
+            for name, rows in json.loads(made.stdout.splitlines()[-1]).items():
+                result.setdefault(name, []).extend(rows)
+    for name in results[0]:
+        each = CASES[name.partition(":")[0]][1]
+        for tree, result in zip(trees, results, strict=True):
+            clock, cpu = (statistics.median(one[k] for one in result[name]) for k in (0, 1))
+            scale = 1e6 / (count // each)
+            print(f"{name:30} {clock * scale:10.2f} us clock {cpu * scale:10.2f} us CPU   {tree.name}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=400_000, help="payloads, or records in them")
@@ -259,26 +283,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             print(json.dumps(in_spark(arguments.count, arguments.rounds, arguments.only, folder)))
         return
-    trees = [Path(__file__).parent.parent, *arguments.tree]
-    results: list[dict[str, list[tuple[float, float]]]] = [{} for _ in trees]
-    for _ in range(arguments.rounds):
-        for tree, result in zip(trees, results, strict=True):
-            command = [sys.executable, __file__, "--spark", "--json", "--rounds", "1", "--count", str(arguments.count)]
-            made = subprocess.run(
-                [*command, "--only", arguments.only],
-                env=os.environ | {"PYTHONPATH": str(tree)},
-                cwd=tree,  # workers import from the folder that they are in
-                stdout=subprocess.PIPE,
-                check=True,
-            )
-            for name, rows in json.loads(made.stdout.splitlines()[-1]).items():
-                result.setdefault(name, []).extend(rows)
-    for name in results[0]:
-        each = CASES[name.partition(":")[0]][1]
-        for tree, result in zip(trees, results, strict=True):
-            clock, cpu = (statistics.median(one[k] for one in result[name]) for k in (0, 1))
-            scale = 1e6 / (arguments.count // each)
-            print(f"{name:30} {clock * scale:10.2f} us clock {cpu * scale:10.2f} us CPU   {tree.name}")
+    compared(arguments.count, arguments.rounds, arguments.only, arguments.tree)
 
 
 if __name__ == "__main__":

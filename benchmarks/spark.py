@@ -1,6 +1,6 @@
 """What Spark adds to reading captures: each table beside an identity source of the same batches.
 
-    python benchmarks/spark.py [--size 100] [--files 2] [--rounds 5] [--warm 5] [--only TEXT] [--export]
+    python benchmarks/spark.py [--size 100] [--files 2] [--rounds 5] [--warm 5] [--only TEXT] [--export | --payloads]
 
 The captures are those of ``benchmarks/capture.py``. The identity source is a Python data source that maps files of
 Arrow batches, made before by ``kwire.capture.read`` of the same captures and columns, and yields them: what it takes is
@@ -10,7 +10,10 @@ clock, and of the CPU time of this process and all below it, which is what to co
 any query costs, whatever it reads, is some 80 ms in both, so ratios of small captures are nearer to 1 than those of
 large ones: say the size with the figure. The JVM goes on compiling for some 20 rounds (``--warm``: rounds that do not
 count). With ``--export``, the rows are written as Parquet in place of that: by ``kwire.spark.export``, and by
-``df.write.parquet``; how many of them there are then is looked at. Needs ``kwire[spark]`` and Java.
+``df.write.parquet``; how many of them there are then is looked at. With
+``--payloads``, what decoding a column of payloads takes, beside a function that gives back its column, and one that is
+written by hand on kafka-python's decoder of records: the cases of ``benchmarks/payloads.py --spark``. Needs
+``kwire[spark]`` and Java.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from across import spent_by_all
 from capture import CASES, case
+from payloads import compared
 
 FOUR = ("offset", "timestamp", "key", "value")
 QUERIES: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
@@ -146,7 +150,11 @@ def main() -> None:
     parser.add_argument("--warm", type=int, default=5, help="rounds before those that count")
     parser.add_argument("--only", default="", help="queries whose name contains this")
     parser.add_argument("--export", action="store_true", help="what it takes to write Parquet")
+    parser.add_argument("--payloads", action="store_true", help="what it takes to decode columns of payloads")
     args = parser.parse_args()
+    if args.payloads:
+        compared(400_000, args.rounds, args.only, [])
+        return
     builder: Any = SparkSession.builder
     spark = (
         builder.master(f"local[{args.files}]")

@@ -103,14 +103,21 @@ def response_row(
 def told(data: bytes, of: tuple[int | None, int | None] | None, limits: Limits) -> int:
     """``NO_SIZE`` or ``SIZED``, if the body is read whole in this way and in no other. Otherwise ``UNKNOWN``.
 
+    A response that cannot be read with a size is ``NO_SIZE``: its row says whether it can be read without.
+
     ``of``: the API key and version of the request, for a response.
     """
-    if of is None:
-        ways = _ways(data, LEAST_REQUEST, partial(request_row, made=nothing, limits=limits))
-    else:
-        way = partial(response_row, api_key=of[0], api_version=of[1], made=nothing, limits=limits)
-        ways = _ways(data, LEAST_RESPONSE, way)
-    without, sized = (one["status"] == "ok" for one in ways)
+    least, row = LEAST_REQUEST, partial(request_row, made=nothing, limits=limits)
+    if of is not None:
+        least, row = (
+            LEAST_RESPONSE,
+            partial(response_row, api_key=of[0], api_version=of[1], made=nothing, limits=limits),
+        )
+    sized = row(_first(data, least), sized=SIZED)["status"] == "ok"
+    if of is not None and not sized:
+        # It is read in this way in any case, many at once, and that shows whether it can be.
+        return NO_SIZE
+    without = row(data, sized=NO_SIZE)["status"] == "ok"
     return UNKNOWN if without == sized else SIZED if sized else NO_SIZE
 
 
@@ -118,16 +125,15 @@ def nothing(body: WireMessage, version: int) -> None:
     """Makes nothing of a body."""
 
 
-def _ways(data: bytes, least: int, row: Callable[..., Row]) -> tuple[Row, Row]:
-    """The row of a payload without a size, and that of its first frame with one."""
+def _first(data: bytes, least: int) -> bytes:
+    """The first frame of a payload that begins with a size. All of it, if there is no such frame."""
     size = int.from_bytes(data[:4], "big", signed=True)
-    first = data[: 4 + size] if size >= least else data
-    return row(data, sized=NO_SIZE), row(first, sized=SIZED)
+    return data[: 4 + size] if size >= least else data
 
 
 def _untold(data: bytes, least: int, row: Callable[..., Row]) -> Row:
     """What is said of a payload that may begin with a size, and may begin without."""
-    without, sized = _ways(data, least, row)
+    without, sized = row(data, sized=NO_SIZE), row(_first(data, least), sized=SIZED)
     if without["status"] == sized["status"] == "ok":
         said = "it can be read with a size in front, and without one"
         return {"status": "malformed", "error": f"{said}: {_GIVE}"}

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import Row
 from pyspark.sql import functions as sql
-from pyspark.sql.streaming import StatefulProcessor
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import kwire
 from kwire import wire
@@ -241,7 +241,7 @@ def paired(frames: DataFrame, terms: Terms, **shown: Any) -> DataFrame:
     provider = str(frames.sparkSession.conf.get(_PROVIDER, ""))
     if not provider.endswith("RocksDBStateStoreProvider"):
         raise KwireError(f'a stream pairs by state, which RocksDB keeps: spark.conf.set("{_PROVIDER}", "{_ROCKS}")')
-    made = StructType.fromDDL(_FOUND)
+    made: Any = StructType.fromDDL(_FOUND)
     names = tuple(made.names)
     schema = StructType([StructField("connection", frames.schema["connection"].dataType), *made.fields])
     arriving = frames.withColumn("arrived", sql.current_timestamp()).withColumn("now", sql.unix_millis("arrived"))

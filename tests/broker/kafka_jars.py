@@ -31,6 +31,7 @@ __all__ = [
     "compile_java",
     "install",
     "java",
+    "spark_source",
 ]
 
 HERE = Path(__file__).resolve().parent
@@ -45,6 +46,9 @@ NEWEST_BROKER = os.environ.get("KWIRE_KAFKA_NEWEST", "4.4.0")
 """The newest release whose broker is published; its tools may not be."""
 TOOLS_OF = {"4.4.0": "4.3.1"}
 """Release -> the release whose command-line tools and Streams are put beside its broker, where its own are missing."""
+
+SPARK_SOURCE_OF = {"4.3.0": "4.2.0"}
+"""Release of Spark -> the release whose Kafka source is taken, where its own is not published."""
 
 MAVEN_SECONDS = 420
 JAVA_MAJOR = 17
@@ -116,6 +120,27 @@ def install(version: str) -> Path:
     return target
 
 
+def spark_source(version: str) -> list[Path]:
+    """The jars of the Kafka source of Spark ``version``, without those that Spark has itself. Fetched on first use.
+
+    Raises ``RegistryUnreachableError`` or ``KafkaUnavailableError``.
+    """
+    version = SPARK_SOURCE_OF.get(version, version)
+    target = cache_folder() / f"spark-{version}"
+    java()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (target.parent / f".spark-{version}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.is_dir():
+            with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".spark-{version}.") as scratch:
+                jars = Path(scratch) / "jars"
+                options = ["-f", str(HERE / "spark-source.xml"), f"-Dspark.version={version}"]
+                _maven(f"the Kafka source of Spark {version}", options, jars, "spark-sql-kafka-*.jar")
+                jars.rename(target)
+    names = ("spark-sql-kafka-", "spark-token-provider-kafka-", "kafka-clients-", "commons-pool2-")
+    return sorted(path for path in target.glob("*.jar") if path.name.startswith(names))
+
+
 def compile_java(version: str) -> Path:
     """The folder with the classes of ``tests/broker/java``, compiled against Kafka ``version`` on first use.
 
@@ -142,29 +167,35 @@ def compile_java(version: str) -> Path:
 
 
 def _copy_dependencies(version: str, folder: Path) -> None:
+    options = ["-f", str(HERE / "pom.xml"), f"-Dkafka.version={version}"]
+    if int(version.split(".")[0]) >= 4:
+        options.append("-Pkafka4")
+    if version in TOOLS_OF:
+        options.append(f"-Dkafka.tools.version={TOOLS_OF[version]}")
+    _maven(f"Kafka {version}", options, folder, "kafka_2.13-*.jar")
+
+
+def _maven(what: str, options: list[str], folder: Path, wanted: str) -> None:
+    """Copies the jars of a POM into a folder. One of them has a name like ``wanted``."""
     maven = shutil.which("mvn")
     if maven is None and _apt("maven"):
         maven = shutil.which("mvn")
     if maven is None:
         raise KafkaUnavailableError("no mvn on this machine: install Maven 3.8 or newer")
     # Not quietly: that a transfer failed is a warning, and it decides between skipping and failing.
-    command = [maven, "-B", "-ntp", "-f", str(HERE / "pom.xml"), f"-Dkafka.version={version}"]
-    if int(version.split(".")[0]) >= 4:
-        command.append("-Pkafka4")
-    if version in TOOLS_OF:
-        command.append(f"-Dkafka.tools.version={TOOLS_OF[version]}")
+    command = [maven, "-B", "-ntp", *options]
     command += ["dependency:copy-dependencies", f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_SECONDS, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
-        raise RegistryUnreachableError(f"Maven did not bring Kafka {version} within {MAVEN_SECONDS} s") from None
-    if done.returncode == 0 and any(folder.glob("kafka_2.13-*.jar")):
+        raise RegistryUnreachableError(f"Maven did not bring {what} within {MAVEN_SECONDS} s") from None
+    if done.returncode == 0 and any(folder.glob(wanted)):
         return
     output = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
     errors = [line.removeprefix("[ERROR]").strip() for line in output.splitlines() if line.startswith("[ERROR]")]
     reason = errors[0] if errors else f"mvn ended with {done.returncode}"
     kind = RegistryUnreachableError if UNREACHABLE.search(output) else KafkaUnavailableError
-    raise kind(f"Maven could not bring Kafka {version}: {reason}")
+    raise kind(f"Maven could not bring {what}: {reason}")
 
 
 def _apt(package: str) -> bool:
