@@ -10,13 +10,14 @@ import kwire
 project = "kwire"
 author = "The kwire authors"
 version = release = kwire.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
 root_doc = "index"
 source_suffix = {".md": "markdown"}
 html_theme = "furo"
 html_title = f"kwire {release}"
 html_extra_path = [str(Path(__file__).parents[1] / "build" / "site" / "extra")]
 html_copy_source = False
+html_show_copyright = False
 html_theme_options = {"sidebar_hide_name": False, "top_of_page_buttons": []}
 myst_heading_anchors = 4
 myst_enable_extensions = ["attrs_block"]

@@ -46,7 +46,7 @@ FOLDERS: Final = {
 """Pages whose folders' other pages are below them."""
 INTERNAL: Final = ("kwire.cli", "kwire.kernels", "kwire.report.assets")
 """Packages that nobody imports to use kwire."""
-AGAIN: Final = ("kwire.records.columns", "kwire.testing.impair", "kwire.testing.kinds")
+AGAIN: Final = ("kwire.records.columnar", "kwire.records.columns", "kwire.testing.impair", "kwire.testing.kinds")
 """Modules whose names their package has too: they are shown there."""
 
 
