@@ -5,6 +5,10 @@
 - ``python``: code; a ``text`` block after it is what it prints.
 
 A line ``...`` in shown output stands for any number of lines.
+
+    PYTHONPATH=. python tests/support/shown_output.py README.md docs/tutorial/parser.md
+
+writes what is printed into these pages, where they show an output without such a line.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ import os
 import re
 import shlex
 import shutil
+import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,3 +123,18 @@ def record(page: str, folder: Path, space: dict[str, Any] | None = None) -> None
     with contextlib.chdir(folder):
         made = {number: run(step, space) for number, step in enumerate(steps(page))}
     written(page, {number: text for number, text in made.items() if text})
+
+
+def main(pages: list[str]) -> None:
+    """Writes the outputs of pages. ``broker.pcap`` and ``captures/`` are there, as the README has them."""
+    for page in pages:
+        with tempfile.TemporaryDirectory() as folder:
+            capture = ROOT / "tests" / "golden" / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
+            (Path(folder) / "captures").mkdir()
+            for place in ("broker.pcap", "captures"):
+                shutil.copy(capture, Path(folder) / place)
+            record(page, Path(folder))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
