@@ -61,7 +61,7 @@ def window(a: Run = (), b: Run = (), *, orders: Sequence[int] = (), now: int = 0
     first_order = int(fields.get("first_order", 0))
     last = max((piece[4] for piece in pieces), default=first_order - 1)
     made = {
-        "clock": np.append(np.arange(first_order, last + 1), [now] * (now > last)),
+        "clock": np.array([*range(first_order, last + 1), *[now] * (now > last)], np.int64),
         "first_order": first_order,
         "ration": 1 << 30,
         "forced": False,
