@@ -245,8 +245,9 @@ def _answer_each(
     begin: int,
     end: int,
 ) -> int:
-    """Whether ``begin`` to ``end`` are the answers, one behind the other, to the requests in ``at`` to ``stop``, each
-    to its last byte: YES, NO, or PERHAPS for one request that may be the end of a frame which it answers.
+    """Whether ``begin`` to ``end`` are the answers, each to its last byte, to the requests in ``at`` to ``stop``.
+
+    Returns YES, NO, or PERHAPS for one request that may be the end of a frame which it answers.
 
     Where records have no more than a key and a value, a value may be the last of a frame, and have its id.
     """

@@ -16,7 +16,7 @@ MAKE_PAGES = ("test_contributing.py", "test_docs_made.py")
 MOST_WORDS = 1500
 MADE = re.compile(r"<!-- made: .*?<!-- end -->|\A.*?made from\s+the code\s+\(`make docs`\)\..*\Z", re.DOTALL)
 """What nobody reads as a whole: parts and pages that are made."""
-LONG = {"docs/results.md": "figures", "docs/results/real-brokers.md": "made by tests/broker/every_api.py"}
+LONG = {"docs/results/real-brokers.md": "made by tests/broker/every_api.py"}
 """Pages that may be longer, and why."""
 
 
