@@ -56,7 +56,7 @@ typed: Any = _typed
 types: Any = _types
 
 
-class Builder(llvm.IRBuilder):  # type: ignore[misc]
+class _Builder(llvm.IRBuilder):  # type: ignore[misc]
     """Writes the instructions of a kernel."""
 
     def __init__(self, block: Any) -> None:
@@ -94,7 +94,7 @@ class Builder(llvm.IRBuilder):  # type: ignore[misc]
 
 def index_error(context: Any, builder: Any, outside: Any) -> bool:
     """Gives up with an ``IndexError`` where ``outside``. False where this is no code of a kernel."""
-    if not isinstance(builder, Builder):
+    if not isinstance(builder, _Builder):
         return False
     inside = builder.append_basic_block("inside")
     builder.cbranch(outside, builder.index_error(context), inside).set_weights([1, 99])
@@ -107,7 +107,7 @@ class _Lower(lowering.Lower):  # type: ignore[misc]
 
     def setup_function(self, fndesc: Any) -> None:
         super().setup_function(fndesc)
-        self.builder = Builder(self.entry_block)
+        self.builder = _Builder(self.entry_block)
 
     def lower_normal_function(self, fndesc: Any) -> None:
         super().lower_normal_function(fndesc)
@@ -224,7 +224,7 @@ _return_status_propagate: Any = callconv.CPUCallConv.return_status_propagate
 
 def call_function(self: Any, builder: Any, callee: Any, resty: Any, argtys: Any, args: Any, attrs: Any = None) -> Any:
     """In place of ``CPUCallConv.call_function``: what is called puts its error where that of the caller goes."""
-    if not isinstance(builder, Builder) or isinstance(resty, types.Optional):
+    if not isinstance(builder, _Builder) or isinstance(resty, types.Optional):
         return _call_function(self, builder, callee, resty, argtys, args, attrs)
     result = cgutils.alloca_once(builder, self.get_return_type(resty).pointee)
     arguments = self._get_arg_packer(argtys).as_arguments(builder, args)
@@ -247,7 +247,7 @@ def return_user_error(
     self: Any, builder: Any, exc: Any, exc_args: Any = None, loc: Any = None, func_name: Any = None
 ) -> None:
     """In place of ``CPUCallConv.return_user_exc``: no kernel has ``try``."""
-    if not isinstance(builder, Builder):
+    if not isinstance(builder, _Builder):
         _return_user_exc(self, builder, exc, exc_args, loc, func_name)
         return
     self.set_static_user_exc(builder, exc, exc_args, loc, func_name)
@@ -268,7 +268,7 @@ def array_maker(array: Any) -> Any:
 
     class Whole(made):  # type: ignore[misc,valid-type]
         def __init__(self, context: Any, builder: Any, value: Any = None, ref: Any = None) -> None:
-            if value is None or ref is not None or not isinstance(builder, Builder):
+            if value is None or ref is not None or not isinstance(builder, _Builder):
                 super().__init__(context, builder, value, ref)
                 return
             self._context, self._builder = context, builder
