@@ -90,8 +90,9 @@ def lay_out(folder: Path, page: str = "") -> None:
     for name in ("first-light.pcap", "day.pcap"):
         shutil.copy(light, captures / name)
     if page in ("how-to/rotated-captures.md", "how-to/spark.md"):
-        (folder / "captures" / "2026-11-22" / "east").mkdir(parents=True)
-        shutil.copy(light, folder / "captures" / "2026-11-22" / "east" / "a.pcap")
+        day = captures / "2026-11-22" / ("east" if page == "how-to/rotated-captures.md" else "")
+        day.mkdir(parents=True)
+        shutil.copy(light, day / "a.pcap")
     if page == "how-to/tls.md":
         (folder / "captures" / "keys").mkdir()
         shutil.copy(keys, folder / "captures" / "keys" / "a.log")
