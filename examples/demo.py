@@ -368,7 +368,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return spark.read.format("kwire").options(table=name, **options).load(args.paths)
 
     frames = table("frames").cache()
-    print("Reading captures (the first time on a machine, the kernels are compiled: half a minute) ...", flush=True)
+    print("Reading captures (the first time on a machine, kernels are compiled beside it) ...", flush=True)
     bad = frames.where("status = 'bad_file'").select("error").collect()
     for row in bad:
         print(f"kwire: {row.error}", file=sys.stderr)

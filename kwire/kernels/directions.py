@@ -103,13 +103,13 @@ class Direction(Row):
     stream: int
     now: Wide
     """The packet up to which the connection is read."""
-    over: Wide
+    over: int
     """1 when nothing will follow: the capture or the connection has ended."""
     end_piece: int
     """Its pieces end before this row."""
-    seen: Wide
+    seen: int
     """Those that can be seen now do."""
-    fresh: Wide
+    fresh: int
     """1 when something has come since it was read."""
     holed_since: Wide
     """Since which packet segments wait after a hole, in the end; AT_THE_END if none do."""
@@ -129,13 +129,13 @@ class Direction(Row):
     piece: int
     """The piece that ``pos`` is in."""
     run_end: Wide
-    after: Wide
+    after: int
     """The row after the last piece of this run that can be seen."""
-    compared: Wide
+    compared: int
     """Pieces before this row do not begin with another frame inside of the one that is read."""
     around: Wide
     """Where the frame that is read begins."""
-    answers: Wide
+    answers: int
     """How many segments inside this frame look like responses to requests that were sent after the frame began."""
     answered_order: int
     """The packet at which the last of them was recognised."""

@@ -70,6 +70,20 @@ SHORTEST_REQUEST: Final = 14
 Array = Any
 
 
+@inlined
+def _gets_records(api: int) -> bool:
+    """Whether responses of this API may have records."""
+    gets: bool = api == ApiKey.FETCH or api == ApiKey.SHARE_FETCH or api == ApiKey.FETCH_SNAPSHOT
+    return gets
+
+
+@inlined
+def _in_doubt(stream: Any) -> bool:
+    """Whether something has yet to confirm that a frame begins where one is read."""
+    doubted: bool = stream.certain == 0 or stream.certain == TORN
+    return doubted
+
+
 @kernel
 def _asks_for_records(conn: Any, waiting: Array, table: Apis, until: int) -> bool:
     """Whether a request that waits, of those that end up to position ``until``, may be answered with records. Bytes of
@@ -78,7 +92,7 @@ def _asks_for_records(conn: Any, waiting: Array, table: Apis, until: int) -> boo
     count = int64(0)
     while row >= 0:
         api = waiting[row].api
-        asks = api == ApiKey.FETCH or api == ApiKey.SHARE_FETCH or api == ApiKey.FETCH_SNAPSHOT
+        asks = _gets_records(api)
         if api >= 0:
             asks = asks or api >= table.apis.shape[0] or waiting[row].version > table.apis[api].latest
         if (asks and waiting[row].end <= until) or count == MOST_ASKED:
@@ -144,14 +158,10 @@ def certainty(window: Window, capture: Capture, table: Apis, reader: Any, asked:
 @inlined
 def is_doubted(stream: Any, other: Any, answers: Any) -> bool:
     """Whether a request is in doubt, or what answers it, which ``other`` reads, may be."""
-    if stream.certain == 0 or stream.certain == TORN:
+    if _in_doubt(stream):
         return True
     # Whether the beginning of answers that nobody has seen is known depends on windows.
-    lost = (
-        answers.certain == 0
-        or answers.certain == TORN
-        or (answers.synced == 0 and (answers.certain > 0 or other.seen > other.first))
-    )
+    lost = _in_doubt(answers) or (answers.synced == 0 and (answers.certain > 0 or other.seen > other.first))
     doubted: bool = lost and answers.proven < 0
     return doubted
 
@@ -188,9 +198,7 @@ def _waits_for_records(conn: Any, waiting: Array, until: int) -> bool:
     row = conn.waiting_tail
     count = int64(0)
     while row >= 0 and count < MOST_ASKED:
-        api = waiting[row].api
-        asks = api == ApiKey.FETCH or api == ApiKey.SHARE_FETCH or api == ApiKey.FETCH_SNAPSHOT
-        if asks and waiting[row].end <= until and waiting[row].overtaken == 0:
+        if _gets_records(waiting[row].api) and waiting[row].end <= until and waiting[row].overtaken == 0:
             return True
         row = waiting[row].prev
         count += 1
@@ -443,13 +451,7 @@ def is_torn(window: Window, reader: Any, row: Any, end: int) -> bool:
     api = row.api
     if reader.response == 0 and api != ApiKey.PRODUCE and api != ABSENT:
         return False
-    if (
-        reader.response == 1
-        and api != ApiKey.FETCH
-        and api != ApiKey.SHARE_FETCH
-        and api != ApiKey.FETCH_SNAPSHOT
-        and api != ABSENT
-    ):
+    if reader.response == 1 and api != ABSENT and not _gets_records(api):
         return False
     pieces = window.pieces
     p = reader.piece
@@ -505,12 +507,12 @@ def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, rea
         known = torn_ends_here(window, capture, scratch, reader)
         if known == YES:
             stream.certain = 1
-    if stream.certain == 0 or stream.certain == TORN:
+    if _in_doubt(stream):
         before = known
         known = _acknowledged(window, capture, table, scratch, reader, size)
         if known == YES:
             # What was asked before it has been answered, with what is certain to be answers.
-            stream.certain = 1 if answers.certain not in (0, TORN) and answers.synced == 1 else 2
+            stream.certain = 1 if not _in_doubt(answers) and answers.synced == 1 else 2
             _forget_doubted(capture, conn, number)
         elif known == PERHAPS:
             stream.proven = end
@@ -518,10 +520,10 @@ def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, rea
             known = before
     said, begin = _exchanged(window, capture, table, scratch, reader)
     if said == YES:
-        if stream.certain == 0 or stream.certain == TORN:
+        if _in_doubt(stream):
             _forget_doubted(capture, conn, number)
         stream.certain = 1
-    elif said == PERHAPS and (stream.certain == 0 or stream.certain == TORN):
+    elif said == PERHAPS and _in_doubt(stream):
         stream.proven = end
     if said in (YES, PERHAPS):
         answers.proven = begin

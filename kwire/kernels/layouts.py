@@ -516,10 +516,10 @@ class Active(Row):
     first: int
     end: int
     """Its pieces are rows ``first`` to ``end`` - 1."""
-    look: Wide
-    seen: Wide
+    look: int
+    seen: int
     """While its connection is judged: of those, rows ``look`` to ``seen`` - 1."""
-    run: Wide
+    run: int
     """Of those, the rows before this one follow each other without a hole."""
     frames: int
     frame: int

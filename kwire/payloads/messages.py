@@ -30,7 +30,7 @@ from kwire.limits import Limits
 from kwire.payloads import singly
 from kwire.payloads.frames import Reader, known
 from kwire.payloads.singly import Made, Row
-from kwire.payloads.sizes import Payloads, cut, told
+from kwire.payloads.sizes import Payloads, cut, parts_of
 from kwire.payloads.types import Sized, listed
 from kwire.protocol.describe import Shown, described, to_json
 from kwire.records.constants import CONSTANTS
@@ -96,7 +96,7 @@ def decoded(
 ) -> Iterator[pa.Array]:
     """The structs of an array of payloads, in some arrays. They are responses if ``api_keys`` are given."""
     kept, made = _KEPT, how.made()
-    for part in told(column, how.sized, how.limits, api_keys, api_versions):
+    for part in parts_of(column, how.sized, how.limits, api_keys, api_versions):
         if not how.several:
             yield from _structs(kept, part, how, made)
             continue

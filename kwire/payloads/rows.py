@@ -23,7 +23,7 @@ from kwire.kernels.layouts import Status
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.options import settled
 from kwire.payloads.frames import Reader, known
-from kwire.payloads.sizes import Payloads, cut, told
+from kwire.payloads.sizes import Payloads, cut, parts_of
 from kwire.payloads.types import RowOptions, Sized, check_options, chosen, listed
 from kwire.records.verdicts import TOO_LARGE, among
 from kwire.tables import partitions, records
@@ -81,7 +81,7 @@ def rows(
     With ``api_keys`` and ``api_versions`` the payloads are responses.
     """
     reader = Reader()
-    for part in told(column, how.sized, how.limits, api_keys, api_versions):
+    for part in parts_of(column, how.sized, how.limits, api_keys, api_versions):
         if how.sized is False:
             for numbers, batch in _rows(reader, part, how):
                 yield part.first + numbers, batch

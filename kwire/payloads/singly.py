@@ -23,7 +23,7 @@ from kwire.limits import Limits
 from kwire.protocol.headers import request_header_version
 from kwire.protocol.secrets import is_doubtful
 
-__all__ = ["Made", "Row", "name_of", "nothing", "request_row", "response_row", "told"]
+__all__ = ["Made", "Row", "name_of", "nothing", "request_row", "response_row", "sized_as"]
 
 Row = dict[str, Any]
 Made = Callable[[WireMessage, int], Any]
@@ -33,7 +33,7 @@ Made = Callable[[WireMessage, int], Any]
 def request_row(data: bytes, made: Made | None, limits: Limits, sized: int) -> Row:
     """A request. Without ``made`` there is no body, and ``status`` speaks of the header."""
     if sized == UNKNOWN:
-        return _untold(data, LEAST_REQUEST, partial(request_row, made=nothing, limits=limits))
+        return _undecided(data, LEAST_REQUEST, partial(request_row, made=nothing, limits=limits))
     frame, wrong = _without_size(data, LEAST_REQUEST) if sized == SIZED else (data, {})
     if wrong.get("status") == "malformed":
         return wrong
@@ -80,7 +80,7 @@ def response_row(
     row: Row = {"api_key": api_key, "api_version": api_version, "api_name": name_of(api_key)}
     if sized == UNKNOWN:
         way = partial(response_row, api_key=api_key, api_version=api_version, made=nothing, limits=limits)
-        return row | _untold(data, LEAST_RESPONSE, way)
+        return row | _undecided(data, LEAST_RESPONSE, way)
     frame, wrong = _without_size(data, LEAST_RESPONSE) if sized == SIZED else (data, {})
     if wrong.get("status") == "malformed":
         return row | wrong
@@ -100,7 +100,7 @@ def response_row(
     return row
 
 
-def told(data: bytes, of: tuple[int | None, int | None] | None, limits: Limits) -> int:
+def sized_as(data: bytes, of: tuple[int | None, int | None] | None, limits: Limits) -> int:
     """``NO_SIZE`` or ``SIZED``, if the body is read whole in this way and in no other. Otherwise ``UNKNOWN``.
 
     A response that cannot be read with a size is ``NO_SIZE``: its row says whether it can be read without.
@@ -131,7 +131,7 @@ def _first(data: bytes, least: int) -> bytes:
     return data[: 4 + size] if size >= least else data
 
 
-def _untold(data: bytes, least: int, row: Callable[..., Row]) -> Row:
+def _undecided(data: bytes, least: int, row: Callable[..., Row]) -> Row:
     """What is said of a payload that may begin with a size, and may begin without."""
     without, sized = row(data, sized=NO_SIZE), row(_first(data, least), sized=SIZED)
     if without["status"] == sized["status"] == "ok":

@@ -35,7 +35,7 @@ from kwire.payloads import singly
 from kwire.payloads.frames import buffer_of, forms, windows
 from kwire.payloads.types import Sized
 
-__all__ = ["Payloads", "cut", "told"]
+__all__ = ["Payloads", "cut", "parts_of"]
 
 Array = Any
 
@@ -78,7 +78,7 @@ class Payloads(NamedTuple):
         return row
 
 
-def told(
+def parts_of(
     column: pa.Array,
     sized: Sized,
     limits: Limits,
@@ -88,10 +88,10 @@ def told(
     """A column in parts that are decoded at once. With ``api_keys`` and ``api_versions`` they are responses."""
     same = np.full(len(column), SIZED if sized is True else NO_SIZE, np.uint8)
     for one in Payloads(0, column, same, api_keys, api_versions).windows():
-        yield _found_out(one, limits) if sized == "auto" else one
+        yield _with_sizes(one, limits) if sized == "auto" else one
 
 
-def _found_out(one: Payloads, limits: Limits) -> Payloads:
+def _with_sizes(one: Payloads, limits: Limits) -> Payloads:
     n, buffer = len(one.column), buffer_of(one.column)
     response = int(one.api_keys is not None)
     found = np.zeros(n, np.uint8)
@@ -103,7 +103,7 @@ def _found_out(one: Payloads, limits: Limits) -> Payloads:
         of = None
         if one.api_keys is not None and one.api_versions is not None:
             of = one.api_keys[row].as_py(), one.api_versions[row].as_py()
-        sized[row] = singly.told(one.column[row].as_py(), of, limits)
+        sized[row] = singly.sized_as(one.column[row].as_py(), of, limits)
     return one._replace(sized=sized, guessed=True)
 
 

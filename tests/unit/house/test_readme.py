@@ -5,6 +5,7 @@ The block that needs Spark is run by ``tests/spark/test_readme.py``.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -16,7 +17,8 @@ from shown_output import ROOT, same, steps
 from shown_output import run as ran
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-CAPTURE = ROOT / "tests" / "golden" / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
+GOLDEN = ROOT / "tests" / "golden"
+CAPTURE = GOLDEN / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
 
 
 def test_its_blocks_print_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,6 +41,15 @@ def test_its_blocks_print_what_it_shows(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(table.splitlines()) == 2 + 10
     space["test_my_parser"]()
     assert len(asked) >= 50
+
+
+def test_what_it_says_of_other_tools_is_what_was_recorded() -> None:
+    said = json.loads((GOLDEN / "frames.tshark.json").read_text())
+    frames = [one for connections in said.values() for several in connections.values() for one in several]
+    bad = sum(one.endswith("*") for one in frames)
+    segments = [*(GOLDEN / "segments").glob("*/*/*.log"), *(GOLDEN / "segments").glob("*/*/*.checkpoint")]
+    assert f"calls {bad:,} of our {len(frames):,} frames malformed" in README
+    assert f"of {len(segments)} segments of {len({one.parent.parent for one in segments})} log folders" in README
 
 
 def test_it_is_read_in_a_few_minutes() -> None:
