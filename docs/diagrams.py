@@ -117,7 +117,8 @@ def _read(text: str) -> _Diagram:
 
 
 def _width(text: str) -> float:
-    return sum(_CAPITAL if letter.isupper() else _LETTER for letter in text)
+    # A plain sum of floats differs in its last digits from Python 3.12 on.
+    return math.fsum(_CAPITAL if letter.isupper() else _LETTER for letter in text)
 
 
 def draw(text: str) -> str:
