@@ -27,7 +27,7 @@ Needs the extra ``capture`` (numba, numpy, pyarrow).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kwire.errors import KwireError, needed
@@ -44,7 +44,6 @@ from kwire.payloads.types import (
     BodyOptions,
     RowOptions,
     check_options,
-    list_of_records,
     listed,
     struct_of,
 )
@@ -120,20 +119,23 @@ def decode_records(
     metadata: Column | bool = False,
     strict: bool = False,
     secrets: bool = False,
+    fields: Sequence[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> pa.ChunkedArray:
     """Record sets as lists: what ``records`` fields and log segments hold, in any magic and mixture.
 
     An element is a struct of the columns of ``kwire.records.SCHEMA``, ``status`` and ``error``. Records before an error
     stay. Bytes that cannot be read, and bytes that are left over, are an element at the end. A last entry that is cut
-    off has the status ``cut_off``, as in a Fetch response. With ``strict`` it is ``malformed``.
+    off has the status ``cut_off``, as in a Fetch response. With ``strict`` it is ``malformed``. ``fields``: the columns
+    of a record, in this order. Others are not made.
 
     ``metadata``: whether a set is of the topic ``__cluster_metadata`` (a bool, or a column of them). Then secrets are
     left out of its values, unless ``secrets``.
     """
+    from kwire.payloads import record_sets
     from kwire.payloads.frames import chunks
-    from kwire.payloads.record_sets import record_sets
 
+    how = record_sets.records(fields, strict, limits)
     parts, first = [], 0
     for one in chunks(column):
         hides = pa.repeat(bool(metadata) and not secrets, len(one))
@@ -141,8 +143,8 @@ def decode_records(
             hides = pc.fill_null(_slice(metadata, first, len(one)), False) if not secrets else hides
         parts.append((one, hides))
         first += len(one)
-    made = (lists for one, hides in parts for lists in record_sets(one, hides, strict, limits))
-    return _chunked(made, list_of_records())
+    made = (lists for one, hides in parts for lists in record_sets.lists(one, hides, how))
+    return _chunked(made, listed(how.type))
 
 
 def request_records(

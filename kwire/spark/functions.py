@@ -16,7 +16,7 @@ struct, or an array of structs for records. Rules kept here:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
@@ -49,6 +49,7 @@ __all__ = [
     "decode_records",
     "decode_request",
     "decode_response",
+    "hides",
     "request_partitions",
     "request_records",
     "response_partitions",
@@ -96,7 +97,12 @@ def decode_response(
 
 
 def decode_records(
-    payload: ColumnOrName, *, topic: ColumnOrName | None = None, secrets: bool = False, strict: bool = False
+    payload: ColumnOrName,
+    *,
+    topic: ColumnOrName | None = None,
+    secrets: bool = False,
+    strict: bool = False,
+    fields: Sequence[str] | None = None,
 ) -> Column:
     """Decodes a binary column of record sets: what ``records`` fields and log segments hold, in any magic and mixture.
 
@@ -108,15 +114,24 @@ def decode_records(
     that are left over. Their ``status`` is ``cut_off``: a broker cuts the last entry of a Fetch response at its size.
     With ``strict``, for record sets that must be whole, it is ``malformed``.
 
+    ``fields`` are the columns of a record that are made. Most of the time is Spark's, and it grows with their number.
+    ``record_sets_of`` is a table of the same.
+
     A record set does not say of which topic it is. If ``topic`` does, secrets are left out of the values of
     ``__cluster_metadata``, unless ``secrets`` are wanted. Text such as ``{"redacted": 212}`` stands there.
 
     >>> df.select(sql.inline(kwire.spark.decode_records("records")))  # doctest: +SKIP
     """
-    hides = sql.lit(False)
-    if topic is not None and not secrets:
-        hides = sql.coalesce(_column(topic) == METADATA_TOPIC, sql.lit(False))
-    return _udf(_record_sets, list_of_records())(_column(payload), hides, sql.lit(strict)).alias("decode_records")
+    options = sql.lit(_text({"strict": strict, "fields": fields}))
+    made = _udf(_record_sets, list_of_records(fields))(_column(payload), hides(topic, secrets), options)
+    return made.alias("decode_records")
+
+
+def hides(topic: ColumnOrName | None, secrets: bool) -> Column:
+    """Whether secrets are left out of record sets of ``topic``."""
+    if topic is None or secrets:
+        return sql.lit(False)
+    return sql.coalesce(_column(topic) == METADATA_TOPIC, sql.lit(False))
 
 
 def request_records(payload: ColumnOrName, **options: Unpack[RowOptions]) -> Column:
@@ -195,8 +210,8 @@ def _responses(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
 def _record_sets(columns: Iterator[tuple[pa.Array, pa.Array, pa.Array]]) -> Iterator[pa.Array]:
     from kwire.payloads import decode_records
 
-    for payload, hides, strict in columns:
-        yield from decode_records(payload, metadata=hides, strict=bool(_value(strict))).chunks
+    for payload, metadata, options in columns:
+        yield from decode_records(payload, metadata=metadata, **_options(options)).chunks
 
 
 @plainly
