@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
@@ -184,43 +185,42 @@ def api_name(api_key: ColumnOrName) -> Column:
 
 @plainly
 def _requests(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    from kwire.payloads import decode_requests
+    from kwire.payloads.arrays import decode_requests
 
     for payload, options in columns:
-        yield from decode_requests(payload, **_options(options)).chunks
+        yield from decode_requests(payload, **_options(options)).made
 
 
 @plainly
 def _headers(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    from kwire.payloads import decode_requests
+    from kwire.payloads.arrays import decode_requests
 
     for payload, options in columns:
-        yield from decode_requests(payload, body=False, **_options(options)).chunks
+        yield from decode_requests(payload, body=False, **_options(options)).made
 
 
 @plainly
 def _responses(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    from kwire.payloads import decode_responses
+    from kwire.payloads.arrays import decode_responses
 
     for payload, api_key, api_version, options in columns:
-        yield from decode_responses(payload, api_key, api_version, **_options(options)).chunks
+        yield from decode_responses(payload, api_key, api_version, **_options(options)).made
 
 
 @plainly
 def _record_sets(columns: Iterator[tuple[pa.Array, pa.Array, pa.Array]]) -> Iterator[pa.Array]:
-    from kwire.payloads import decode_records
+    from kwire.payloads.arrays import decode_records
 
     for payload, metadata, options in columns:
-        yield from decode_records(payload, metadata=metadata, **_options(options)).chunks
+        yield from decode_records(payload, metadata=metadata, **_options(options)).made
 
 
 @plainly
 def _lists(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    from kwire.payloads import rows
-    from kwire.payloads.frames import binary
+    from kwire.payloads.arrays import rows_of
 
     for payload, *of, table, options in columns:
-        yield from rows.lists(binary(payload), rows.wanted(_value(table), **_options(options)), *of)
+        yield from rows_of(_value(table), payload, *of, **_options(options)).made
 
 
 def _frames(
@@ -257,15 +257,18 @@ def _names(api_key: pa.Array) -> pa.Array:
 
 @plainly
 def _sql(name: str, count: int, columns: Iterator[Any], **options: Any) -> Iterator[pa.Array]:
-    """The function ``name`` of ``kwire.payloads``, with ``count`` columns. One more is its ``sized``."""
-    import kwire.payloads
+    """The function ``name`` of ``kwire.payloads.arrays``, or the rows of this table, with ``count`` columns.
 
-    function = getattr(kwire.payloads, name)
+    One more column is its ``sized``.
+    """
+    from kwire.payloads import arrays
+
+    function = getattr(arrays, name, None) or partial(arrays.rows_of, name)
     for given in columns:
         # Spark gives one column as it is.
         each = given if isinstance(given, tuple) else (given,)
         sized = {"sized": _value(each[count])} if len(each) > count else {}
-        yield from function(*each[:count], **options | sized).chunks
+        yield from function(*each[:count], **options | sized).made
 
 
 def _sql_request(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
@@ -293,19 +296,19 @@ def _sql_record_sets(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Arr
 
 
 def _sql_request_records(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    return _sql("request_records", 1, columns)
+    return _sql("RECORDS", 1, columns)
 
 
 def _sql_response_records(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    return _sql("response_records", 3, columns)
+    return _sql("RECORDS", 3, columns)
 
 
 def _sql_request_partitions(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    return _sql("request_partitions", 1, columns)
+    return _sql("PARTITIONS", 1, columns)
 
 
 def _sql_response_partitions(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    return _sql("response_partitions", 3, columns)
+    return _sql("PARTITIONS", 3, columns)
 
 
 def sql_functions() -> dict[str, Callable[..., Column]]:
