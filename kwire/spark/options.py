@@ -53,8 +53,9 @@ FORMATS: Final[dict[str, tables.Kind]] = {CAPTURE: "capture", LOG: "log"}
 """The values of the option ``format``: what tables are made from."""
 
 KEYLOG, TOPIC_IDS = "keylog", "topic_ids"
-PATH, PATHS = "path", "paths"
-"""What ``load`` was given; Spark hands a list over as JSON, under a name of its own."""
+PATH: Final = "path"
+PATHS: Final = "paths"
+"""The option (str) in which Spark hands over the list that ``load`` was given, as JSON. One path is in ``path``."""
 
 KEYLOG_PIECE: Final = 1 << 20
 """Bytes of a key log that are read at once."""
