@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kwire.capture.magics import compression
 
-__all__ = ["Around", "DamagedError", "Decompressed", "decompressed"]
+__all__ = ["UNREAD", "Around", "DamagedError", "Decompressed", "decompressed"]
 
 _HEAD: Final = 4
 _LEAST_PIECE: Final = 64
@@ -23,7 +23,7 @@ _COMPRESSED: Final = 16 << 10
 _ALL: Final = 1 << 62
 _OF_GZIP: Final = 31
 """``wbits`` of zlib: gzip and nothing else, with the largest window."""
-_NOT_HERE: Final = "xz"
+UNREAD: Final = "xz"
 """Arrow does not know it: whoever reads the file says what it is."""
 
 
@@ -41,7 +41,7 @@ def decompressed(source: Any) -> Any:
             head += more
         stream = _WithHead(head, source)
     codec = compression(head)
-    if codec is None or codec == _NOT_HERE:
+    if codec is None or codec == UNREAD:
         return stream
     return Decompressed(stream, codec)
 

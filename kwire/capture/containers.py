@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.capture.compressed import DamagedError
+from kwire.capture.compressed import UNREAD, DamagedError
 from kwire.capture.links import named, supported
 from kwire.capture.magics import PCAP, PCAPNG, compression
 from kwire.errors import CaptureError
@@ -117,7 +117,10 @@ class Container:
             return 0
         if magic not in PCAP:
             if codec := compression(head):
-                raise CaptureError(f"not a capture but a file compressed with {codec}: decompress it first", offset=0)
+                way = "" if codec == UNREAD else ", or give kwire its path"
+                raise CaptureError(
+                    f"not a capture but a file compressed with {codec}: decompress it first{way}", offset=0
+                )
             if len(head) < 4:
                 raise CaptureError(f"not a capture: only {len(head)} bytes", offset=0)
             raise CaptureError(

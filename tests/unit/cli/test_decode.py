@@ -27,7 +27,7 @@ from terminal import on_terminal
 
 import kwire.capture
 from kwire import cli, tables
-from kwire.cli.output import texts_of_times
+from kwire.tables.terminal import texts_of_times
 
 SCHEMAS = {name: tables.table(name).schema for name in ("frames", "messages", "records")}
 CAPTURE = Path(__file__).parents[2] / "golden" / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
