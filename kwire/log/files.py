@@ -117,7 +117,8 @@ def find(path: str | Path) -> list[Segment]:
             head = file.read(_HEAD) if is_regular(path) else None
         if head is not None and not is_segment(head, path.name):
             compressed = "compressed: `kwire decode` reads it as it is" if _COMPRESSED.search(path.name) else None
-            said = what_else(path.name) or compressed or "no log segment: no batch begins there"
+            nothing = "no log segment: no batch begins there (of captures, there is `kwire decode`)"
+            said = what_else(path.name) or compressed or nothing
             raise CaptureError(said, file=str(path))
         return [_segment(path)]
     found = [_segment(one) for one in path.iterdir() if has_segment_name(one.name)]
@@ -130,7 +131,9 @@ def find(path: str | Path) -> list[Segment]:
             if has_segment_name(one.name)
         ]
     if not found:
-        raise CaptureError("no log segments in this directory", file=str(path))
+        raise CaptureError(
+            "no log segments in this folder: they are files such as 00000000000000000000.log", file=str(path)
+        )
     return sorted(
         found, key=lambda one: (one.topic or "", one.partition or 0, str(one.path.parent), one.base_offset or 0)
     )

@@ -58,8 +58,9 @@ class KwireDataSource(DataSource):
 
     With ``option("format", "log")`` log segments; ``option("deep", True)`` decodes the records of Kafka's own topics.
     ``option("secrets", "show")`` shows passwords and the like, ``option("limits", "total=256MiB")`` bounds the work.
-    ``option("payloads", True)`` keeps the record sets in bodies, ``option("api", "OffsetCommit")`` with
-    ``option("direction", "request")`` makes structs of those of one message.
+    ``option("payloads", True)`` keeps the record sets in bodies. ``option("api", "OffsetCommit")`` makes structs of the
+    bodies of one message: requests, or with ``option("direction", "response")`` responses. For rows of both there is
+    ``option("apis", "OffsetCommit")``.
     ``option("pushFilters", True)`` reads no more than WHERE wants of APIs, topics, clients, times and status.
     ``option("across", True)`` reads all captures of a sensor as one, one after the other (``option("sensor", ...)``);
     ``kwire.spark.read`` does it for many at once.
