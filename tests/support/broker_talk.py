@@ -33,7 +33,8 @@ class Bench:
         self.clock = Clock()
         listed = [Node(number + 1, "127.0.0.1", 9092 + number) for number in range(nodes)]
         wall = lambda: 1_700_000_000 + self.clock.now  # noqa: E731
-        self.core = Core(Cluster(release, listed, self.clock, wall, Settings(**settings)))
+        sasl = settings.pop("sasl", None)
+        self.core = Core(Cluster(release, listed, self.clock, wall, Settings(**settings), sasl=sasl))
         self.cluster = self.core.cluster
 
     def client(self, node: int = 0, client_id: str = "me") -> Client:
@@ -57,7 +58,7 @@ class Client:
         self.bench = bench
         self.got = bytearray()
         self.closed = False
-        self.connection = Connection("client", client_id=client_id)
+        self.connection = Connection("client", client_id=client_id, sasl=bench.cluster.sasl is not None)
         made = bench.core.connect(bench.cluster.nodes[node], ("127.0.0.1", 50_000), self.got.extend, self._close)
         assert made is not None
         self.talk = made
@@ -83,11 +84,21 @@ class Client:
         return found[0] if found else None
 
 
-def produce(client: Client, topic: Topic, data: bytes, version: int, *, acks: int = -1, partition: int = 0) -> Any:
+def produce(
+    client: Client,
+    topic: Topic,
+    data: bytes,
+    version: int,
+    *,
+    acks: int = -1,
+    partition: int = 0,
+    transactional_id: str | None = None,
+) -> Any:
     kind = messages.ProduceRequest
     named: dict[str, Any] = {"topic_id": topic.id} if version >= 13 else {"name": topic.name}
     part = kind.PartitionProduceData(index=partition, records=data)
     request = kind(acks=acks, timeout_ms=1000, topic_data=[kind.TopicProduceData(**named, partition_data=[part])])
+    request.transactional_id = transactional_id
     answer = client.ask(request, version)
     return answer and answer.responses[0].partition_responses[0]
 

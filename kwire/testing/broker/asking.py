@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kwire.codec.objects import WireMessage
 
 if TYPE_CHECKING:
+    from kwire.testing.broker.authentication import Login
     from kwire.testing.broker.cluster import Cluster, Node
 
 __all__ = ["NEVER", "Ask", "Wait"]
@@ -48,6 +49,8 @@ class Ask:
     host: str
     connection: int
     """The number of the connection."""
+    login: Login
+    """Who the client is."""
     now: float
     """Seconds on the clock of the cluster."""
     forced: int = 0

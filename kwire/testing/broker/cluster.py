@@ -19,9 +19,11 @@ from kwire.protocol.error_codes import ErrorCode
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import Versions
 from kwire.testing.broker.asking import NEVER
+from kwire.testing.broker.authentication import Sasl
 from kwire.testing.broker.groups import Group
 from kwire.testing.broker.logs import Log, RefusedError, Topic
 from kwire.testing.broker.sessions import Sessions
+from kwire.testing.broker.transactions import Transactions
 
 __all__ = ["Cluster", "Node", "Settings"]
 
@@ -38,6 +40,7 @@ class Settings:
 
     - ``auto_create``: whether Metadata creates topics that are asked for, with ``partitions`` partitions.
     - ``rebalance_delay``: how long a new group waits for more members.
+    - ``max_transaction``: the longest timeout that a transaction may have.
     - ``session_timeouts``: the shortest and the longest that a member may ask for.
     - ``max_message``: the largest record set of a partition in one Produce request.
     - ``max_frame``: the largest request.
@@ -51,6 +54,7 @@ class Settings:
     partitions: int = 1
     rebalance_delay: float = 0.0
     session_timeouts: tuple[float, float] = (6.0, 1800.0)
+    max_transaction: float = 900.0
     max_message: int = 1_048_588
     max_frame: int = 64 << 20
     max_log: int = 1 << 30
@@ -87,6 +91,8 @@ class Cluster:
     wall: Callable[[], float]
     settings: Settings = field(default_factory=Settings)
     seed: int = 0
+    sasl: Sasl | None = None
+    """Who may come in; None lets everybody in."""
 
     def __post_init__(self) -> None:
         self.release = versions.release_name(self.release)
@@ -102,6 +108,7 @@ class Cluster:
         self.by_id: dict[UUID, Topic] = {}
         self.groups: dict[str, Group] = {}
         self.sessions = Sessions(self.settings.max_sessions)
+        self.transactions = Transactions(self)
         self.next_producer = 0
         self.producers: dict[int, int] = {}
         """Producer id -> its newest epoch."""
@@ -197,9 +204,11 @@ class Cluster:
 
     def advance(self, now: float) -> None:
         """Let everything happen that happens by itself until ``now``."""
+        self.transactions.advance(now)
         for group in self.groups.values():
             group.advance(now)
 
     def due(self) -> float:
         """When ``advance`` has something to do next; infinity for never."""
-        return min((group.due() for group in self.groups.values()), default=NEVER)
+        groups = min((group.due() for group in self.groups.values()), default=NEVER)
+        return min(groups, self.transactions.due())

@@ -11,6 +11,7 @@ Rules kept here, as Kafka's brokers have them:
 - A version that the release does not accept closes the connection, with two exceptions. ApiVersions is answered in
   v0 (KIP-511). A version that is announced all the same gets an error (Produce v0-2 of 4.x, KAFKA-18659).
 - Bytes or steps that are not allowed close the connection, and are recorded as a ``KwireError``.
+- A client that is refused by SASL gets its answer, and then the connection is closed.
 - Produce with acks=0 has no response. If it fails, the connection is closed.
 - Nothing more is read while bytes wait to be written (``choked``), or while much waits to be handled (``full``).
 """
@@ -25,18 +26,20 @@ from kwire import schema
 from kwire.codec import registry
 from kwire.codec.objects import WireMessage
 from kwire.errors import KwireError, ProtocolError, UnsupportedVersionError
-from kwire.protocol.connection import Closed, Connection, Event, RequestReceived
+from kwire.protocol.connection import Closed, Connection, Event, RequestReceived, Token
 from kwire.protocol.error_codes import ErrorCode
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import NO_VERSIONS
 from kwire.testing.broker.apis import HANDLERS
 from kwire.testing.broker.asking import NEVER, Ask, Wait
+from kwire.testing.broker.authentication import Login, RefusedLoginError
 from kwire.testing.broker.cluster import Cluster, Node
 from kwire.testing.broker.faults import Faults, Plan
 from kwire.testing.broker.recording import Connected, Exchange, Recording, end_of
 
 __all__ = ["Conversation", "Core"]
 
+_LOGIN: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 _FULL: Final = 1 << 20
 """Bytes that may wait to be handled before no more are read."""
 
@@ -74,7 +77,9 @@ class Conversation:
         self._host = peer[0]
         self._write = write
         self._close = close
-        self._connection = Connection("broker", limit=core.cluster.settings.max_frame)
+        sasl = core.cluster.sasl
+        self._connection = Connection("broker", sasl=sasl is not None, limit=core.cluster.settings.max_frame)
+        self._login = Login(sasl)
         self._connected = Connected(core.connections, end_of(*peer), end_of(node.host, node.port))
         self._inbox = bytearray()
         self._ended = False
@@ -121,6 +126,8 @@ class Conversation:
                     return
                 if isinstance(event, RequestReceived):
                     self._take(event)
+                elif isinstance(event, Token):
+                    self._token(event)
                 elif isinstance(event, Closed):
                     self._end()
         except KwireError as error:
@@ -140,6 +147,18 @@ class Conversation:
                 self._events = self._connection.receive(b"")
             else:
                 return None
+
+    def _token(self, event: Token) -> None:
+        """A raw token (SaslHandshake v0). One of SaslAuthenticate was answered with its request."""
+        if event.message is not None:
+            return
+        try:
+            data, done = self._login.token(event.data)
+        except RefusedLoginError as error:
+            raise ProtocolError(str(error)) from None
+        made = self._connection.send_token(data, done=done)
+        self._core.recording.data(self._connected, True, made, self._core.cluster.wall())
+        self._write(made)
 
     # -- a request
 
@@ -166,6 +185,7 @@ class Conversation:
             event.client_id or "",
             self._host,
             self._connected.number,
+            self._login,
             cluster.clock(),
         )
         self._pending = pending = _Pending(ask, core.faults.plan(ask), exchange, event.answered)
@@ -233,7 +253,8 @@ class Conversation:
             pending.exchange.answered = wall
             self._core.recording.data(self._connected, True, pending.data, wall)
             self._write(pending.data)
-            if pending.plan.damage == "cut_off":
+            refused = pending.ask.key in _LOGIN and getattr(pending.exchange.response, "error_code", 0)
+            if pending.plan.damage == "cut_off" or refused:
                 self._end()
 
     def poll(self, now: float) -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
@@ -151,13 +151,26 @@ class Log:
 
     # -- writing
 
-    def appended(self, data: bytes, *, oldest: int = 0, newest: int = 2, zstd: bool = True) -> Appended:
+    def appended(
+        self,
+        data: bytes,
+        *,
+        oldest: int = 0,
+        newest: int = 2,
+        zstd: bool = True,
+        may: Callable[[Batch], int] | None = None,
+    ) -> Appended:
         """Put the record set ``data`` at the end.
 
         ``oldest`` and ``newest`` are the magics that the request may have, and ``zstd`` says whether it may have that
-        codec. Raises ``RefusedError``; nothing has been kept then.
+        codec. ``may`` gives the error for a transactional batch, or 0. Raises ``RefusedError``; nothing has been kept
+        then.
         """
         batches = _checked(data, oldest, newest, zstd)
+        for batch in batches:
+            code = may(batch) if may is not None and batch.is_transactional else ErrorCode.NONE
+            if code:
+                raise RefusedError(code, "the transaction does not have this partition")
         repeated = self._repeated(batches[0])
         if repeated is not None:
             return Appended(repeated, repeated=True)

@@ -29,6 +29,7 @@ from typing import Final, Self, TypeVar
 from kwire import records, versions
 from kwire.protocol import names
 from kwire.records import Record
+from kwire.testing.broker.authentication import Sasl
 from kwire.testing.broker.cluster import Cluster, Node, Settings
 from kwire.testing.broker.conversation import Conversation, Core
 from kwire.testing.broker.faults import Rule
@@ -53,6 +54,7 @@ class Broker:
     - ``host``: the address that it listens on, and that clients are told.
     - ``ports``: one for each node; 0, or none given, is a free one.
     - ``tls``: how to speak TLS, an ``ssl.SSLContext`` with a certificate.
+    - ``sasl``: who may come in, and how; None lets everybody in.
     - ``settings``: limits and times.
 
     Raises ``UnsupportedVersionError`` for a release that is not known, and ``OSError`` where a port is in use.
@@ -67,12 +69,15 @@ class Broker:
         host: str = _LOOPBACK,
         ports: Sequence[int] = (),
         tls: ssl.SSLContext | None = None,
+        sasl: Sasl | None = None,
         settings: Settings | None = None,
     ) -> None:
         if nodes < 1 or (ports and len(ports) != nodes):
             raise ValueError(f"{nodes} nodes with {len(ports)} ports: each node has one")
         listed = [Node(number + 1, host, port) for number, port in enumerate(ports or [0] * nodes)]
-        cluster = Cluster(release or versions.releases()[-1], listed, time.monotonic, time.time, settings or Settings())
+        cluster = Cluster(
+            release or versions.releases()[-1], listed, time.monotonic, time.time, settings or Settings(), sasl=sasl
+        )
         self._core = Core(cluster)
         self._tls = tls
         self._servers: list[asyncio.Server] = []
@@ -211,6 +216,10 @@ class Broker:
         rule = Rule(api, topic=topic, partition=partition, client=client, node=node, nth=nth, times=times)
         self._in_loop(lambda: self._core.faults.rules.append(rule))
         return rule
+
+    def add_rules(self, rules: Iterable[Rule]) -> None:
+        """More rules, such as those of a script (``kwire.testing.broker.script``)."""
+        self._in_loop(lambda: self._core.faults.rules.extend(rules))
 
     def forget_rules(self) -> None:
         """No faults from here on."""

@@ -7,10 +7,12 @@ from typing import Any
 from kwire import messages
 from kwire.codec.objects import WireMessage
 from kwire.protocol.error_codes import ErrorCode
+from kwire.records import Batch
 from kwire.testing.broker.apis.leading import current_leader, newer_leaders
 from kwire.testing.broker.apis.naming import topic_of
 from kwire.testing.broker.asking import Ask
 from kwire.testing.broker.logs import Log, RefusedError
+from kwire.testing.broker.transactions import Transaction
 
 __all__ = ["init_producer_id", "produce"]
 
@@ -18,6 +20,11 @@ _BATCHES_SINCE = 3
 """The version from which there is one batch of magic 2."""
 _ZSTD_SINCE = 7
 _ENDPOINTS_SINCE = 10
+_IMPLICIT_SINCE = 12
+"""The version from which partitions join a transaction by being written to (KIP-890)."""
+_FENCED_SINCE = 4
+_VERIFIED_SINCE = "3.6"
+"""The release from which a transactional batch needs its transaction (KIP-890)."""
 _IDS_SINCE = 13
 
 
@@ -78,11 +85,21 @@ def _append(ask: Ask, log: Log, data: bytes | memoryview | None) -> int:
         raise RefusedError(ErrorCode.KAFKA_STORAGE_ERROR, "all logs together are full")
     batches_only = ask.version >= _BATCHES_SINCE
     before = log.size
+
+    def may(batch: Batch) -> int:
+        transactions, name = cluster.transactions, ask.body.transactional_id
+        if ask.version >= _IMPLICIT_SINCE:
+            known = transactions.check(name or "", batch.producer_id, batch.producer_epoch)
+            if isinstance(known, Transaction):
+                transactions.add(known, (log,), (), ask.now)
+        return transactions.may_write(name, batch.producer_id, batch.producer_epoch, log)
+
     put = log.appended(
         bytes(data),
         oldest=2 if batches_only else 0,
         newest=2 if batches_only else min(cluster.magic, 1),
         zstd=ask.version >= _ZSTD_SINCE,
+        may=may if cluster.at_least(_VERIFIED_SINCE) else None,
     )
     cluster.size += log.size - before
     return put.base_offset
@@ -94,6 +111,8 @@ def init_producer_id(ask: Ask) -> WireMessage:
     code = ask.refused()
     if code:
         return kind(error_code=code, producer_epoch=-1)
+    if body.transactional_id is not None:
+        return _transactional(ask)
     if body.producer_id >= 0:
         epoch = cluster.producers.get(body.producer_id)
         if epoch is None or body.producer_epoch != epoch:
@@ -103,3 +122,23 @@ def init_producer_id(ask: Ask) -> WireMessage:
             return kind(producer_id=body.producer_id, producer_epoch=epoch + 1)
     number, epoch = cluster.new_producer()
     return kind(producer_id=number, producer_epoch=epoch)
+
+
+def _transactional(ask: Ask) -> WireMessage:
+    """The producer of a transactional id from here on."""
+    kind, body, name = messages.InitProducerIdResponse, ask.body, ask.body.transactional_id
+    timeout = body.transaction_timeout_ms / 1000
+    found: Transaction | ErrorCode
+    if not name:
+        found = ErrorCode.INVALID_REQUEST
+    elif ask.cluster.coordinator(name) is not ask.node:
+        found = ErrorCode.NOT_COORDINATOR
+    elif not 0 < timeout <= ask.cluster.settings.max_transaction:
+        found = ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    else:
+        found = ask.cluster.transactions.begin(name, timeout, body.producer_id, body.producer_epoch)
+    if isinstance(found, Transaction):
+        return kind(producer_id=found.producer_id, producer_epoch=found.epoch)
+    if found is ErrorCode.PRODUCER_FENCED and ask.version < _FENCED_SINCE:
+        found = ErrorCode.INVALID_PRODUCER_EPOCH
+    return kind(error_code=found, producer_epoch=-1)

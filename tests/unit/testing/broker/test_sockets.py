@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from contextlib import suppress
 from typing import Any
 
 import pytest
 from broker_talk import BATCH
+from tls_connections import contexts
 
 from kwire import messages
 from kwire.protocol import Connection
 from kwire.protocol.connection import ResponseReceived
 from kwire.records import Record
-from kwire.testing.broker import Broker, Settings
+from kwire.testing.broker import Broker, Sasl, Settings
 
 
 class Blocking:
@@ -136,6 +138,30 @@ def test_what_is_sent_while_a_request_waits_is_bounded() -> None:
                 got += client.socket.recv(65536)
         client.close()
         assert broker.errors() == []
+
+
+def test_with_tls_and_a_password() -> None:
+    server, theirs, _ = contexts(ssl.TLSVersion.TLSv1_3, None, "ec")
+    with Broker(tls=server, sasl=Sasl(users={"alice": "wonderland"})) as broker:
+        client = Blocking(broker.bootstrap)
+        client.socket = theirs.wrap_socket(client.socket)
+        client.connection = Connection("client", sasl=True)
+        client.ask(messages.SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        client.ask(messages.SaslAuthenticateRequest(auth_bytes=b"\0alice\0wonderland"), 2)
+        assert client.ask(messages.MetadataRequest(topics=[]), 12).brokers
+        assert b"wonderland" in broker.pcapng()  # what was said, without TLS
+        client.close()
+
+
+def test_who_does_not_speak_tls_is_closed() -> None:
+    server, _, _ = contexts(ssl.TLSVersion.TLSv1_3, None, "ec")
+    with Broker(tls=server) as broker:
+        plain = Blocking(broker.bootstrap)
+        plain.socket.sendall(plain.connection.send(messages.MetadataRequest(topics=[]), version=12))
+        while plain.socket.recv(65536):
+            pass
+        plain.close()
+        assert broker.exchanges() == []
 
 
 def test_a_port_in_use_is_said() -> None:
