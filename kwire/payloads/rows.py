@@ -38,7 +38,9 @@ __all__ = ["PARTITIONS", "RECORDS", "Wanted", "list_of", "lists", "rows", "wante
 Array = Any
 
 RECORDS: Final = records.TABLE
+"""The table ``records`` of captures (``CaptureTable``), whose rows are made here of frames in columns."""
 PARTITIONS: Final = partitions.TABLE
+"""The table ``partitions`` of captures (``CaptureTable``), whose rows are made here of frames in columns."""
 _NOT_OF_PAYLOADS: Final = frozenset((*(one.name for one in OF_FRAME), "source", "correlation_id"))
 """Columns that the header has, or that only a capture knows."""
 _MOST: Final = 256 << 20

@@ -143,6 +143,7 @@ HEADER: Final = pa.struct([field for field in REQUEST if field.name != "body"])
 """What ``decode_requests`` makes with ``body=False``."""
 
 RESPONSE: Final = pa.struct([field for field in REQUEST if field.name != "client_id"])
+"""What ``decode_responses`` makes with ``body=False`` (``pyarrow.StructType``): no client id."""
 
 
 def with_body(type_: pa.StructType, message: model.Message, payloads: bool) -> pa.StructType:
