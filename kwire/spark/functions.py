@@ -33,6 +33,7 @@ from kwire.payloads.types import (
     RESPONSE,
     BodyOptions,
     RowOptions,
+    check_flags,
     check_options,
     list_of_records,
     listed,
@@ -123,6 +124,7 @@ def decode_records(
 
     >>> df.select(sql.inline(kwire.spark.decode_records("records")))  # doctest: +SKIP
     """
+    check_flags({"strict": strict, "secrets": secrets}, ("strict", "secrets"))
     options = sql.lit(_text({"strict": strict, "fields": fields}))
     made = _udf(_record_sets, list_of_records(fields))(_column(payload), hides(topic, secrets), options)
     return made.alias("decode_records")

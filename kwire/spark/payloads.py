@@ -119,12 +119,14 @@ def _of(
 
     from kwire.spark.functions import _column
 
+    if isinstance(keep, str):
+        raise KwireError(f"keep is a list of names, not {keep!r}: keep=[{keep!r}]")
     kept = [name for name in df.columns if name != payload] if keep is None else list(keep)
     made = from_arrow_schema(schema)
     both = [name for name in kept if name in made.names]
     if both:
         raise KwireError(f"the column {both[0]!r} would be there twice: leave it out of keep, or rename it")
-    columns = [sql.col(f"`{name}`") for name in kept]
+    columns = [sql.col("`{}`".format(name.replace("`", "``"))) for name in kept]
     columns += [_column(one).alias(name) for name, one in {_PAYLOAD: payload, **given}.items()]
     chosen = df.select(*columns)
     whole = StructType([*(chosen.schema[name] for name in kept), *made.fields])
