@@ -99,9 +99,11 @@ def record_sets_of(
 
 def _answering(api_key: ColumnOrName | int | None, api_version: ColumnOrName | int | None) -> dict[str, Any]:
     """The columns that say what a response answers."""
+    from kwire.spark.functions import number
+
     if (api_key is None) != (api_version is None):
         raise KwireError("api_key and api_version go together: they say which request a response answers")
-    return {} if api_key is None else {_KEY: api_key, _VERSION: api_version}
+    return {} if api_key is None or api_version is None else {_KEY: number(api_key), _VERSION: number(api_version)}
 
 
 def _of(

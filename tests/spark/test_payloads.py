@@ -128,6 +128,20 @@ def test_columns_of_any_type_and_name_stay_beside_the_rows(spark: SparkSession) 
         assert {tuple(map(str, row[: len(others)])) for row in rows} == {tuple(map(str, wanted))}
 
 
+def test_keys_and_versions_that_are_none_fail_no_query(spark: SparkSession) -> None:
+    rows = [("1", 11), ("fetch", 11), ("1", 1 << 40), (None, None), ("-1", -1)]
+    frames = spark.createDataFrame(
+        [(key, version, bytearray(FETCHED)) for key, version in rows], "key string, version bigint, payload binary"
+    ).coalesce(1)
+    made = frames.select(
+        kwire.spark.decode_response("payload", "key", "version", fields=["status"]).status.alias("status"),
+        sql.size(kwire.spark.response_records("payload", "key", "version")).alias("records"),
+    )
+    assert [tuple(row) for row in made.collect()] == [("ok", 5), *[("unsupported", 1)] * 4]
+    table = kwire.spark.records_of(frames, api_key="key", api_version="version", keep=[], fields=["status"])
+    assert sorted(row.status for row in table.collect()) == ["ok"] * 5 + ["unsupported"] * 4
+
+
 def test_what_does_not_go_together_is_said(frames: DataFrame) -> None:
     with pytest.raises(KwireError, match="go together"):
         kwire.spark.records_of(frames, api_key=1)
