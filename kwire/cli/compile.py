@@ -158,33 +158,27 @@ PARTS: Final[dict[str, Callable[[], None]]] = {
 """By what they read. Each takes a processor for some ten seconds."""
 
 
-FIRST: Final = (
-    "tracking._take",
-    "columns.frame_columns",
-    "streams._count",
-    "streams._by_stream",
-    "streams._place",
-    "framing.frames_and_pairs",
-    "framing.settle_all",
+LATER: Final = (
+    "judging.left_over",
     "bodies._write",
     "records.read_records",
-    "judging.left_over",
     "lines.write_lines",
 )
-"""Kernels that are compiled first: those that save Python most for the time they take, then others that take long."""
+"""Kernels that are compiled after those that save Python most (``helpers.FIRST``): others that take long."""
 
 
 @functools.cache
 def kernels() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
     """All kernels that Python calls, each with arguments of the types that it is called with, in this order."""
-    from kwire.kernels import compiling
+    from kwire.kernels import compiling, helpers
     from kwire.kernels.engine import recording
 
     with recording() as calls:
         for part in PARTS.values():
             part()
     found = {compiling.name_of(kernel): (kernel, args) for kernel, args in calls.items()}
-    return {name: found[name] for name in (*FIRST, *(one for one in found if one not in FIRST))}
+    first = dict.fromkeys((*helpers.FIRST, *LATER))
+    return {name: found[name] for name in (*first, *(one for one in found if one not in first))}
 
 
 def compile_one(name: str) -> float | None:
@@ -197,12 +191,25 @@ def compile_one(name: str) -> float | None:
 
 
 def help_out(parent: int, folder: str) -> None:
-    """Compiles what nobody else does, for as long as the process ``parent`` lives. ``folder``: where it keeps them."""
-    from kwire.kernels import cache, compiling
+    """Compiles what nobody else does, for as long as the process ``parent`` lives. ``folder``: where it keeps them.
+
+    Those that a reader waits for have quick machine code first."""
+    from kwire.kernels import cache, compiling, helpers
 
     if str(cache.folder()) != folder:
         return
-    for name, (kernel, args) in kernels().items():
+    every = kernels()
+    unfinished: list[Callable[[], None]] = []
+    for name in helpers.FIRST:
+        if os.getppid() != parent:
+            return
+        if name not in cache.kernels() and (finish := compiling.compile_quickly(*every[name])) is not None:
+            unfinished.append(finish)
+    for finish in unfinished:
+        if os.getppid() != parent:
+            return
+        finish()
+    for name, (kernel, args) in every.items():
         if os.getppid() != parent:
             return
         if name not in cache.kernels():
@@ -215,6 +222,7 @@ def _note_complete() -> None:
 
     if cache.kernels() >= set(kernels()):
         cache.write(cache.COMPLETE, b"")
+        cache.remove_quick()
 
 
 def compile_part(name: str) -> None:
