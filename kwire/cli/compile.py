@@ -202,12 +202,11 @@ def help_out(parent: int, folder: str) -> None:
     unfinished: list[Callable[[], None]] = []
     for name in helpers.FIRST:
         if os.getppid() != parent:
-            return
+            break
         if name not in cache.kernels() and (finish := compiling.compile_quickly(*every[name])) is not None:
             unfinished.append(finish)
+    # Also without the parent: these are in hand, and nobody else has them.
     for finish in unfinished:
-        if os.getppid() != parent:
-            return
         finish()
     for name, (kernel, args) in every.items():
         if os.getppid() != parent:
@@ -255,17 +254,17 @@ def run(args: argparse.Namespace) -> int:
     before = {one.name for one in folder.glob("*.nbc")}
     began = time.monotonic()
     names = list(kernels())
-    with (
-        Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar,
-        ProcessPoolExecutor(os.cpu_count() or 1, mp_context=multiprocessing.get_context("spawn")) as pool,
-    ):
-        task = bar.add_task("compiling kernels", total=len(names))
+    # A fork has what this process imported and recorded. It is made before there are other threads.
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context) as pool:
         jobs = {pool.submit(compile_one, name): name for name in names}
-        for done in as_completed(jobs):
-            seconds = done.result()
-            if seconds is not None:
-                print(f"{seconds:6.1f} s  {jobs[done]}", flush=True)
-            bar.advance(task)
+        with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+            task = bar.add_task("compiling kernels", total=len(names))
+            for done in as_completed(jobs):
+                seconds = done.result()
+                if seconds is not None:
+                    print(f"{seconds:6.1f} s  {jobs[done]}", flush=True)
+                bar.advance(task)
     _note_complete()
     made = {one.name for one in folder.glob("*.nbc")}
     size = sum((folder / name).stat().st_size for name in made) / 1e6

@@ -15,7 +15,7 @@ Rules kept here:
 - Helpers are a help only. Where they cannot be started, or fail, the reader compiles what it needs by itself.
 - One process of a machine has helpers at a time (a claim in the folder of the machine code). Others wait for the end of
   these in the same way: they read on in Python.
-- A helper ends with its parent: it finishes the kernel in hand, so that this work is not lost.
+- A helper ends with its parent: it finishes the kernels in hand, so that this work is not lost.
 - A helper has the module path of its parent and not the current folder. It uses the same folder of machine code, or
   does nothing. So what it may load and who may write it are the same.
 - A thread waits for helpers, so that none is left as a zombie. It is a daemon: nobody waits for it. A process that was
