@@ -26,8 +26,8 @@ MOST = 20
 
 # Notebooks align cells right, which is for numbers, and break long ones. Colours are theirs, in light and dark.
 _STYLE = (
-    "<style>.kwire .t{overflow-x:auto}.kwire th,.kwire td{text-align:left!important;white-space:nowrap;padding:.1em .5em}"
-    ".kwire .r{text-align:right!important}</style>"
+    "<style>.kwire .t{overflow-x:auto}.kwire .r{text-align:right!important}"
+    ".kwire :is(th,td):not(.r){text-align:left!important}.kwire :is(th,td){white-space:nowrap;padding:.1em .5em}</style>"
 )
 
 
