@@ -27,7 +27,8 @@ MOST = 20
 # Notebooks align cells right, which is for numbers, and break long ones. Colours are theirs, in light and dark.
 _STYLE = (
     "<style>.kwire .t{overflow-x:auto}.kwire .r{text-align:right!important}"
-    ".kwire :is(th,td):not(.r){text-align:left!important}.kwire :is(th,td){white-space:nowrap;padding:.1em .5em}</style>"
+    ".kwire :is(th,td):not(.r){text-align:left!important}"
+    ".kwire :is(th,td){white-space:nowrap;padding:.1em .5em}</style>"
 )
 
 
