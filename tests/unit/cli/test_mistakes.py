@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -263,3 +266,40 @@ def test_the_help_of_each_command_says_what_it_does_and_has_examples(capsys: pyt
         # Each argument has a sentence.
         for action in parser._actions:
             assert action.help or isinstance(action, argparse._SubParsersAction), (name, action.dest)
+
+
+# --- packages that are not there
+
+
+@pytest.mark.wide(keep=2)
+@pytest.mark.parametrize(
+    ("words", "package", "extra"),
+    [
+        *(
+            ((name, CAPTURE), "numpy", "capture")
+            for name in ("decode", "report", "audit", "findings", "lineage", "top")
+        ),
+        (("export", CAPTURE, "--otlp", "spans.jsonl"), "numpy", "capture"),
+        (("export", CAPTURE, "--otlp", "spans.jsonl"), "opentelemetry", "events"),
+        (("explain", CAPTURE, "--frame", "1"), "numpy", "capture"),
+        (("segments", "."), "numpy", "capture"),
+        (("compile",), "numpy", "capture"),
+        (("spark", "export", CAPTURE, "out"), "pyspark", "spark"),
+        (("decode", CAPTURE, "--keylog", "keys"), "cryptography", "tls"),
+        (("decode", CAPTURE, "--table", "client_metrics"), "opentelemetry", "events"),
+    ],
+)
+def test_an_extra_that_is_missing_is_named(words: tuple[str, ...], package: str, extra: str, tmp_path: Path) -> None:
+    (tmp_path / "keys").touch()
+    code = f"import sys; sys.modules[{package!r}] = None; from kwire import cli; sys.exit(cli.main({list(words)!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    line = done.stderr.splitlines()[-1]
+    assert re.fullmatch(r"kwire: (reading|writing|decrypting|kwire)[\w .]* needs an optional part of kwire: .*", line)
+    assert line.endswith(f": pip install 'kwire[{extra}]'")
