@@ -67,6 +67,7 @@ class Around(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Fill ``buffer``. Returns the number of bytes, which is 0 at the end only."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)

@@ -26,7 +26,21 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from kwire import __version__
-from kwire.cli import audit, decode, explain, export, findings, folders, lineage, report, schema, spark, top
+from kwire.cli import (
+    audit,
+    broker,
+    decode,
+    explain,
+    export,
+    findings,
+    folders,
+    fuzz,
+    lineage,
+    report,
+    schema,
+    spark,
+    top,
+)
 from kwire.cli import compile as compile_
 from kwire.cli.stderr import BAD_INPUT, print_error, public_text, set_arguments
 from kwire.errors import KwireError
@@ -35,7 +49,22 @@ from kwire.tables.showing import readable
 
 __all__ = ["main", "make_parser", "use_memory_of_the_system"]
 
-COMMANDS = (decode, report, audit, findings, lineage, folders, top, export, explain, schema, spark, compile_)
+COMMANDS = (
+    decode,
+    report,
+    audit,
+    findings,
+    lineage,
+    folders,
+    top,
+    export,
+    explain,
+    schema,
+    broker,
+    fuzz,
+    spark,
+    compile_,
+)
 
 EPILOG = """\
 begin with:

@@ -22,6 +22,7 @@ from kwire.tables.showing import readable
 __all__ = ["BAD_INPUT", "print_error", "public_text", "say", "set_arguments", "worded"]
 
 BAD_INPUT: Final = 2
+"""Exit status (int) of a command whose input or arguments are wrong, as argparse uses it."""
 
 _given: list[str] = []
 

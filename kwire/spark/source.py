@@ -82,12 +82,13 @@ class KwireDataSource(DataSource):
         """The columns of the table that was asked for."""
         options, of_catalog = _given(self.options)
         checked = Options.of(options)
-        schema = spark_schema(checked.definition, columns=checked.values["columns"])
+        beside: list[StructField] = []
         if checked.folders.on:
             # A path that is not there is said where it is read: it may come to be.
             with contextlib.suppress(CaptureError):
-                files = checked.files(growing=True)
-                schema = StructType([*schema.fields, *checked.folder_columns(files)])
+                beside = checked.folder_columns(checked.files(growing=True))
+        schema = spark_schema(checked.definition, columns=checked.check_columns(beside))
+        schema = StructType([*schema.fields, *beside])
         if of_catalog:
             for name in object_stores.SECRETS & options.keys():
                 raise KwireError(
@@ -139,7 +140,10 @@ class KwireDataSource(DataSource):
         whole = spark_schema(options.definition, asked=True)
         known = {one.name: one for one in whole.fields}
         beside = [one for one in schema.fields if one.name.lower() not in known]
-        files = _with_folders(options, beside, known, growing=at == STREAM) if beside else None
+        files = None
+        if beside or options.beyond_table:
+            files = _with_folders(options, beside, known, growing=at == STREAM)
+            options.check_columns(options.folder_columns(files))
         for one in schema.fields:
             theirs = known.get(one.name.lower())
             if theirs is None:

@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 Row = dict[str, Any]
+"""Type: the columns of one row, by name."""
 
 SHOWN: Final = 200
 """Bytes or characters of a value that are looked at: more fit no column."""

@@ -17,7 +17,8 @@ import pytest
 from kwire import log
 from kwire.cli import main
 from kwire.errors import CaptureError
-from kwire.log.folders import Aborted, Epoch, Producer
+from kwire.log.folders import Epoch, Producer
+from kwire.log.transaction_index import Aborted
 from kwire.records.crc import crc32c
 
 SEGMENTS = Path(__file__).parents[2] / "golden" / "segments"
