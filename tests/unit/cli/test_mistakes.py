@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -244,7 +245,8 @@ def test_requests_of_one_api_say_where_its_responses_are(jobs: str, capsys: pyte
 
 
 def helped(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    with pytest.raises(SystemExit) as end:
+    """The help of a command, on a terminal of 80 columns."""
+    with patch.dict(os.environ, COLUMNS="80"), pytest.raises(SystemExit) as end:
         cli.main([*words, "--help"])
     assert end.value.code == 0
     return capsys.readouterr().out
@@ -260,14 +262,20 @@ def test_help_shows_how_to_begin(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_help_of_each_command_says_what_it_does_and_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, parser in cli.make_parser()[1].items():
-        text = helped(capsys, name)
-        assert parser.description
-        if name not in ("compile", "spark"):
-            assert f"\n  kwire {name} " in text.partition("examples:\n")[2], name
+    waiting: list[tuple[str, argparse.ArgumentParser]] = list(cli.make_parser()[1].items())
+    for name, parser in waiting:
+        text = helped(capsys, *name.split())
+        assert parser.description, name
+        # Only examples and lists of words may be wider than the terminal.
+        lines = text.partition("examples:\n")[0].splitlines()
+        assert max(len(line) for line in lines if "{" not in line) <= 80, name
+        below = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+        waiting += [(f"{name} {one}", child) for action in below for one, child in action.choices.items()]
+        assert below or f"  kwire {name}" in text.partition("examples:\n")[2], name
         # Each argument has a sentence.
         for action in parser._actions:
-            assert action.help or isinstance(action, argparse._SubParsersAction), (name, action.dest)
+            assert action.help or action in below, (name, action.dest)
+    assert {name for name, _ in waiting if " " in name} == {"spark export", "fuzz corpus"}
 
 
 # --- packages that are not there
