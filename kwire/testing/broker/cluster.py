@@ -42,6 +42,8 @@ class Settings:
     - ``rebalance_delay``: how long a new group waits for more members.
     - ``max_transaction``: the longest timeout that a transaction may have.
     - ``session_timeouts``: the shortest and the longest that a member may ask for.
+    - ``consumer_heartbeat``, ``consumer_session``: how often members of the consumer protocol (KIP-848) say that they
+      are alive, and for how long they may be silent.
     - ``max_message``: the largest record set of a partition in one Produce request.
     - ``max_frame``: the largest request.
     - ``max_log``: all record sets together; more is refused with KAFKA_STORAGE_ERROR.
@@ -55,6 +57,8 @@ class Settings:
     rebalance_delay: float = 0.0
     session_timeouts: tuple[float, float] = (6.0, 1800.0)
     max_transaction: float = 900.0
+    consumer_heartbeat: float = 5.0
+    consumer_session: float = 45.0
     max_message: int = 1_048_588
     max_frame: int = 64 << 20
     max_log: int = 1 << 30

@@ -224,7 +224,8 @@ class Conversation:
         if not hasattr(made, "error_code"):
             raise ProtocolError(f"{schema.api_keys()[ask.key]} is not answered by this broker")
         made.error_code = ask.forced or ErrorCode.UNSUPPORTED_VERSION
-        return made  # type: ignore[no-any-return]
+        answer: WireMessage = made
+        return answer
 
     def _answer(self, pending: _Pending, answer: WireMessage) -> None:
         pending.wait = None
