@@ -14,6 +14,7 @@ import dataclasses
 import html
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -33,7 +34,7 @@ from kwire.report.findings import RULES, SEVERITIES, Thresholds
 from kwire.schema.format import to_text
 from kwire.schema.parser import parse
 from kwire.tables.definition import LogTable, Table
-from kwire.testing import KINDS
+from kwire.testing import KINDS, corpus
 
 DOCS: Final = Path(__file__).parent
 SCHEMAS: Final = DOCS.parent / "schemas"
@@ -94,6 +95,17 @@ def codecs(old: str) -> str:
         kind = compression._KINDS.get(number)
         levels = f"{kind.levels[0]:,} to {kind.levels[-1]:,}" if kind and kind.levels else ""
         lines.append(f"| `{name}` | {number} | {levels} |".replace("|  |", "| |"))
+    return "\n".join([*lines, ""])
+
+
+def extras(old: str) -> str:
+    """The extras of ``pyproject.toml`` with the packages that each brings, and what the page says of them."""
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    said = {name: meaning for names, written, meaning in meanings(old) for name in names or [written]}
+    lines = ["", "| extra | packages | what for |", "|---|---|---|"]
+    for name, packages in {"none": project["dependencies"], **project["optional-dependencies"]}.items():
+        named = ", ".join(f"`{one}`" for one in packages)
+        lines.append(f"| {name if name == 'none' else f'`{name}`'} | {named} | {said.get(name, '')} |")
     return "\n".join([*lines, ""])
 
 
@@ -303,11 +315,44 @@ def impairments() -> str:
     return "\n".join(lines) + "\n"
 
 
+def cases() -> str:
+    """docs/reference/corpus.md."""
+    lines = [
+        "# Corpus",
+        "",
+        "What `kwire fuzz corpus` writes ([how to use it](../how-to/test-a-parser.md)).",
+        "This page is made from the code (`make docs`).",
+        "",
+        "| verdict | what it means |",
+        "|---|---|",
+        "| `must-accept` | a parser has to read it, and get the value in `decodes` |",
+        "| `must-refuse` | a parser has to say that it is wrong |",
+        "| `may` | the protocol leaves it open: a parser that reads it has to get the value in `decodes` |",
+        "",
+        "`kafka` says what Kafka's own classes do (4.4.0). `make test-kafka` has them read every frame.",
+        "",
+        "| shape | what a message is like |",
+        "|---|---|",
+        *(f"| `{name}` | {_cell(about)} |" for name, about in corpus.SHAPES.items()),
+        "",
+        "Each kind of damage is done to the shape `one`, at every field to which it applies.",
+        "",
+        "| damage | what | verdict | source | Kafka |",
+        "|---|---|---|---|---|",
+    ]
+    for kind in corpus.KINDS.values():
+        reads = "reads it" if kind.kafka else "refuses it"
+        about = _cell(kind.about.rstrip("."))
+        lines.append(f"| `{kind.name}` | {about} | `{kind.verdict}` | {_cell(kind.source)} | {reads} |")
+    return "\n".join(lines) + "\n"
+
+
 WHOLE: Final[dict[str, Callable[[], str]]] = {
     "reference/options.md": options.page,
     "reference/statuses.md": all_statuses,
     "reference/commands.md": commands,
     "reference/impairments.md": impairments,
+    "reference/corpus.md": cases,
     "reference/apis.md": apis.listed,
 }
 PARTS: Final[dict[str, Callable[..., str]]] = {
@@ -322,6 +367,7 @@ PARTS: Final[dict[str, Callable[..., str]]] = {
     "statuses": statuses,
     "tables": all_tables,
     "limits": limits,
+    "extras": extras,
 }
 
 

@@ -339,7 +339,8 @@ class ContentOptions(FilterOptions, SegmentOptions, total=False):
     api: Annotated[
         str | None,
         Option(
-            help="messages of one API, whose bodies are structs (on the command line: `--api` with one name)",
+            help="messages of one API and direction, whose bodies are structs (on the command line: `--api` with one "
+            "name); for both directions take apis (`--table frames --api NAME`)",
             kind=TEXT,
             unset="all, as text",
             form=CAPTURE,

@@ -176,12 +176,15 @@ class _Shown:
                 parts.append(Text(f"slow at {time_text(slow.at * 1_000_000)}: {slow_text(slow)}", style="yellow"))
             parts.append(Text())
             parts += [self._table(kind, now) for kind in _ROWS]
-            for one in reversed(seen.found[-_FINDINGS:]):
+            # What a capture that has ended says does not depend on when it was looked at.
+            for one in seen.found[: -_FINDINGS - 1 : -1] if self.live else seen.worst[:_FINDINGS]:
                 who = " ".join(
                     readable(text) for text in (one.client_host, one.client_id, one.group_id, one.topic) if text
                 )
                 style = {"high": "red", "medium": "yellow"}.get(one.severity, "")
                 parts.append(Text(f"{one.severity} {one.rule}: {who}: {readable(one.summary, SAID)}", style))
+            if (more := len(seen.found) - _FINDINGS) > 0:
+                parts.append(Text(f"and {more} more: kwire findings shows them all", style="dim"))
             return Group(*parts)
 
     def _table(self, kind: str, now: int | None) -> Table:

@@ -157,6 +157,6 @@ def record_type() -> pa.DataType:
     return pa.struct([*fields, *STATUS_FIELDS])
 
 
-def list_of_records() -> pa.DataType:
-    """What ``decode_records`` makes of a payload."""
-    return listed(record_type())
+def list_of_records(fields: Sequence[str] | None = None) -> pa.DataType:
+    """What ``decode_records`` makes of a payload: all columns of a record, or these."""
+    return listed(chosen(record_type(), fields))

@@ -104,7 +104,9 @@ class Live:
         self.frames: int = 0
         """Frames since the beginning, those that are unconfirmed too."""
         self.found: list[rules.Finding] = []
-        """Findings as they are now, in the order in which they appeared."""
+        """Findings as they are now, in the order in which they appeared; of those that came together the worst last."""
+        self.worst: list[rules.Finding] = []
+        """The same, the worst first."""
         self._of: OrderedDict[int, _Second] = OrderedDict()
         self._topics: dict[int, list[str]] = {}
         self._held = 0
@@ -139,8 +141,9 @@ class Live:
             now[key] = one
             if key not in self._known:
                 fresh.append(one)
-        order = {key: self._known[key] if key in self._known else next(self._numbers) for key in now}
+        order = {key: self._known[key] if key in self._known else next(self._numbers) for key in reversed(now)}
         self._known = order
+        self.worst = list(now.values())
         self.found = [now[key] for key in sorted(now, key=order.__getitem__)]
         if self._finder.kept() > MOST_KEPT:
             # A capture that goes on has ever more clients and connections, which it may invent.

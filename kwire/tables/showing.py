@@ -9,7 +9,7 @@ Rules kept here:
 - Bytes that are text are shown as text, others in hexadecimal after ``0x``. Null is ``null`` where a null means
   something (keys, values), else ``-``.
 
-A row is a dict by the names of the columns, with times as text (``kwire.cli.output``).
+A row is a dict by the names of the columns, with times as text (``kwire.tables.terminal``).
 """
 
 from __future__ import annotations

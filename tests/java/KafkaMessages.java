@@ -26,6 +26,7 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
  *
  * <pre>
  * versions CLASS               -> lowest TAB highest supported version
+ * accepts  CLASS VERSION HEX   -> bytes left after the message TAB the bytes that Kafka writes for it, in hex, or why not
  * read     CLASS VERSION HEX   -> the message in JSON TAB the bytes that Kafka writes for it, in hex
  * write    CLASS VERSION JSON  -> the bytes that Kafka writes for the JSON, in hex
  * </pre>
@@ -62,6 +63,17 @@ public final class KafkaMessages {
                 case "versions": {
                     Message message = create(parts[1]);
                     return message.lowestSupportedVersion() + "\t" + message.highestSupportedVersion();
+                }
+                case "accepts": {
+                    short version = Short.parseShort(parts[2]);
+                    ByteBuffer buffer = ByteBuffer.wrap(HexFormat.of().parseHex(parts.length > 3 ? parts[3] : ""));
+                    Message message = create(parts[1]);
+                    message.read(new ByteBufferAccessor(buffer), version);
+                    try {
+                        return buffer.remaining() + "\t" + bytes(message, version);
+                    } catch (RuntimeException e) {
+                        return buffer.remaining() + "\t" + oneLine(e);
+                    }
                 }
                 case "read": {
                     short version = Short.parseShort(parts[2]);

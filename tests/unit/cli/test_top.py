@@ -11,7 +11,9 @@ import pytest
 from made_captures import exchange
 from packets import Connection, pcap, produce, produce_answer
 
-from kwire.cli import main
+from kwire.cli import main, top
+
+GOLDEN = Path(__file__).parents[2] / "golden"
 
 HOSTILE = "[red]\x1b[2J</x>"
 
@@ -64,6 +66,21 @@ def test_a_pipe_is_read_as_it_comes(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert main(["top"]) == 0
     thread.join()
     assert "6 frames" in capsys.readouterr().out
+
+
+def test_what_is_found_stands_in_the_same_order_however_often_it_was_looked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(GOLDEN / "findings" / "findings.gz")
+    said = []
+    for seconds in (-1, 1e9):
+        monkeypatch.setattr(top, "_LOOK", seconds)
+        assert main(["top", "--seconds", "60", path]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+    found = [line.split()[0] for line in said[0].splitlines() if line.split()[:1] in (["high"], ["medium"], ["low"])]
+    assert found == ["high"] * 5
+    assert " more: kwire findings shows them all" in said[0]
 
 
 def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

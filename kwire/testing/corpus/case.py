@@ -1,0 +1,102 @@
+"""A case of the corpus: some bytes, what was done to them, and the verdict of the protocol."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from kwire.codec import registry
+from kwire.codec.objects import WireStruct, dump_json
+from kwire.errors import DecodeError
+from kwire.schema import model
+from kwire.testing.corpus.damage import Verdict
+
+__all__ = ["Case", "Recipe", "Role"]
+
+Role = Literal["request", "response", "records"]
+"""What the bytes are: a frame without its 4-byte size, or a record set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a frame was made, so that a smaller one of its kind can be made."""
+
+    message: model.Message
+    body: WireStruct
+    damage: str = ""
+    path: str = ""
+    variant: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Bytes for a parser, and what it has to say of them."""
+
+    name: str
+    """Of the corpus, and unique in it; also the path of its file, without the ending."""
+    role: Role
+    data: bytes
+    verdict: Verdict
+    source: str
+    """Where the verdict comes from."""
+    kafka: bool | None
+    """Whether Kafka's own classes read it. None: they were not asked."""
+    api: str = ""
+    api_key: int = -1
+    version: int = -1
+    """Of the API; of a record set its magic."""
+    body_at: int | None = 0
+    """Where the body begins in the frame. None where the header is damaged."""
+    shape: str = "one"
+    damage: str | None = None
+    """The kind of damage, None for a valid one."""
+    path: str | None = None
+    """The field that was damaged."""
+    offset: int | None = None
+    """Where the damage begins, in bytes of the frame."""
+    recipe: Recipe | None = field(default=None, repr=False, compare=False)
+
+    def decoded(self) -> WireStruct | None:
+        """The body that a parser gets, if it accepts the bytes. None where kwire refuses them, and for record sets."""
+        if self.recipe is None or self.body_at is None or self.verdict == "must-refuse":
+            return None
+        codec = registry.codec(self.recipe.message, self.version)
+        try:
+            made: WireStruct = codec.decode_prefix(self.data, self.body_at)[0]
+        except DecodeError:
+            return None
+        return made
+
+    def canonical(self) -> bytes | None:
+        """The body as Kafka writes it, if a parser accepts the bytes.
+
+        None where that is open: what a parser keeps of a string that is not UTF-8.
+        """
+        made = self.decoded()
+        if made is None or self.recipe is None or self.damage == "not-utf-8":
+            return None
+        return registry.codec(self.recipe.message, self.version).encode(made)
+
+    def line(self) -> dict[str, Any]:
+        """Its line of the manifest."""
+        made = self.decoded()
+        canonical = self.canonical()
+        said: dict[str, Any] = {
+            "file": f"{self.name}.bin",
+            "role": self.role,
+            "api": self.api,
+            "api_key": self.api_key,
+            "version": self.version,
+            "body_at": self.body_at,
+            "shape": self.shape,
+            "damage": self.damage,
+            "path": self.path,
+            "offset": self.offset,
+            "verdict": self.verdict,
+            "source": self.source,
+            "kafka": {True: "accepts", False: "refuses", None: None}[self.kafka],
+            "decodes": None if made is None else json.loads(dump_json(made.to_dict(self.version))),
+            "canonical": None if canonical is None else canonical.hex(),
+        }
+        return said

@@ -1,0 +1,114 @@
+"""Cases that are frames: every layout by several shapes, and each kind of damage at every border of a field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from kwire import schema
+from kwire.codec import registry
+from kwire.codec.objects import WireStruct
+from kwire.protocol.headers import request_header_version, response_header_version
+from kwire.schema import model
+from kwire.testing.corpus.case import Case, Recipe
+from kwire.testing.corpus.damage import ACCEPT, Damaged, damaged
+from kwire.testing.corpus.fields import Piece, joined, pieces, starts
+from kwire.testing.corpus.shapes import SHAPES, value
+
+__all__ = ["CLIENT_ID", "CORRELATION_ID", "frame_cases"]
+
+CORRELATION_ID: Final = 7
+CLIENT_ID: Final = "kwire"
+"""What the headers of all frames say."""
+
+_HEADERS_OF: Final = "Metadata"
+"""The API whose frames also have damaged headers: it has each header that there is, but for one."""
+_SOURCE: Final = "Kafka's message definitions"
+
+
+def frame_cases(
+    message: model.Message, version: int, shapes: Sequence[str], kinds: Sequence[str], seed: int
+) -> Iterator[Case]:
+    """The cases of a layout: each shape as it is, and each kind of damage to the shape ``one``."""
+    for shape in SHAPES:
+        if shape in shapes:
+            made = _Frame(message, version, value(message, version, shape, seed))
+            yield made.case(shape=shape)
+    if kinds:
+        made = _Frame(message, version, value(message, version, "one", seed))
+        for one in damaged(made.parts, kinds, made.border()):
+            yield made.damaged(one)
+
+
+class _Frame:
+    """A valid frame in pieces."""
+
+    def __init__(self, message: model.Message, version: int, body: WireStruct) -> None:
+        self.message, self.version, self.body = message, version, body
+        header = _header(message, version)
+        self.first = len(header)
+        """The index of the first piece of the body."""
+        inner = pieces(model.layout(message, version), body)
+        for one in inner:
+            one.until += self.first
+        self.parts: list[Piece] = [*header, *inner]
+        self.begins = starts(self.parts)
+
+    def border(self) -> range:
+        """The pieces that are damaged."""
+        return range(0 if self.message.api_name == _HEADERS_OF else self.first, len(self.parts))
+
+    def case(self, shape: str = "one") -> Case:
+        """The frame as it is."""
+        message = self.message
+        assert message.api_key is not None
+        role = "request" if message.kind == "request" else "response"
+        return Case(
+            name=f"{message.api_name}/{role}-v{self.version}/{shape}",
+            role=role,
+            data=joined(self.parts, {}),
+            verdict=ACCEPT,
+            source=_SOURCE,
+            kafka=True,
+            api=message.api_name,
+            api_key=message.api_key,
+            version=self.version,
+            body_at=self.begins[self.first],
+            shape=shape,
+            recipe=Recipe(message, self.body),
+        )
+
+    def damaged(self, one: Damaged) -> Case:
+        """The frame after damage."""
+        kind, case = one.kind, self.case()
+        inside = one.at >= self.first
+        return replace(
+            case,
+            name=f"{case.name.rpartition('/')[0]}/{kind.name}-{one.at:03}{'abc'[one.variant]}",
+            data=one.data,
+            verdict=kind.verdict,
+            source=kind.source,
+            kafka=kind.kafka,
+            body_at=case.body_at if inside else None,
+            damage=kind.name,
+            path=self.parts[one.at].path if inside else f"header{self.parts[one.at].path[1:]}",
+            offset=self.begins[one.at],
+            recipe=replace(case.recipe, damage=kind.name, path=self.parts[one.at].path, variant=one.variant)
+            if case.recipe is not None
+            else None,
+        )
+
+
+def _header(message: model.Message, version: int) -> list[Piece]:
+    assert message.api_key is not None
+    if message.kind == "request":
+        header = schema.message("RequestHeader")
+        number = request_header_version(message.api_key, version)
+        values = {"request_api_key": message.api_key, "request_api_version": version, "client_id": CLIENT_ID}
+        made = registry.message_class(header)(correlation_id=CORRELATION_ID, **values)
+    else:
+        header = schema.message("ResponseHeader")
+        number = response_header_version(message.api_key, version)
+        made = registry.message_class(header)(correlation_id=CORRELATION_ID)
+    return pieces(model.layout(header, number), made)
