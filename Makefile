@@ -141,9 +141,14 @@ mutants:  ## changes of the code that tests must notice (ARGS="codec" for some o
 	$(PY) tests/support/mutants.py $(ARGS)
 
 .PHONY: dist
-dist:  ## wheel and source distribution in dist/
+dist:  ## wheel and source distribution in dist/, the same bytes each time
 	@.ci/setup dist
-	$(PY) -m hatchling build
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(PY) -m hatchling build
+
+.PHONY: sbom
+sbom:  ## the bill of materials of what users install, in build/kwire.cdx.json
+	@.ci/setup dist
+	$(PY) .ci/sbom build/kwire.cdx.json
 
 .PHONY: clean
 clean:  ## remove what the other targets made, the virtual environment included

@@ -1,14 +1,15 @@
 """What damage does to the tables: every kind of impairment, on every golden capture.
 
     python benchmarks/impair.py [--seeds 1] [--first 0] [--only KIND] [--grade GRADE] [--largest N]
-                                [--values [KIND]]
+                                [--values [KIND]] [--values-seed 0]
                                 [--json OUT]
     python benchmarks/impair.py --explain KIND --capture TEXT --first SEED
 
 For each kind (``kwire.testing.impair``) as many seeds for each capture, or each with TEXT in its path (``--capture``),
 or of up to N bytes (``--largest``). With ``--values``, record values are frames, as in topics that hold recorded
-traffic: KIND is one of ``kwire.testing.impair.VALUES``, ``values-are-frames`` without one. Captures in which such
-values become rows without any loss are left out, and counted. What is encrypted is read with the key log beside it.
+traffic: KIND is one of ``kwire.testing.impair.VALUES``, ``values-are-frames`` without one. They are drawn with
+``--values-seed``, the same in all runs of one call. Captures in which such values become rows without any loss are left
+out, and counted. What is encrypted is read with the key log beside it.
 Each run is read in one window, and in a small one. One line per kind:
 
 - runs: captures times seeds; bad: those that are not as they should be (``kwire.testing.judge``).
@@ -149,6 +150,7 @@ def main() -> int:
         choices=VALUES,
         help="in captures whose record values are frames: of this kind",
     )
+    parser.add_argument("--values-seed", type=int, default=0, help="the seed that those frames are drawn with")
     parser.add_argument("--capture", default="", help="captures with this text in their path")
     parser.add_argument("--largest", type=int, default=1 << 30, help="bytes of the largest capture that is taken")
     parser.add_argument("--explain", choices=KINDS, help="print what is wrong in one run of this kind")
@@ -163,7 +165,7 @@ def main() -> int:
                 data = path.read_bytes()
                 keys = path.with_suffix(".keys")
                 one = Original(
-                    impair(data, args.values).data if args.values else data,
+                    impair(data, args.values, seed=args.values_seed).data if args.values else data,
                     KeyLog.open(keys) if keys.exists() else None,
                 )
                 if args.values and any(row.status not in ("ok", "trailing", "unsupported") for row in one.rows):

@@ -4,9 +4,15 @@
 
 Without ``--spark``: ``kwire.payloads`` beside the table of a capture that has the same frames, on one core, in
 microseconds of CPU for each payload. With it: the column functions of ``kwire.spark`` into Spark's ``noop`` sink, on
-two cores, in microseconds of the clock and of CPU. Beside them are a function that gives back its column
-(``identity``), and one that is written by hand on kafka-python's decoder of records. Each ``--tree`` is a folder with
-another kwire, which runs the same cases in processes of its own. Rounds are interleaved, figures are medians.
+two cores, in microseconds of the clock and of CPU. Beside them are
+
+- ``identity``, a function that gives back its column,
+- ``made before``, a function that gives back the arrays that kwire made of this column, as Spark's own share,
+- ``by hand``, written on kafka-python's decoder of records, with three fields of each record,
+- ``capture``, the table ``records`` of captures that have the same record sets.
+
+Each ``--tree`` is a folder with another kwire, which runs the cases that it has in processes of its own. Rounds are
+interleaved, figures are medians.
 """
 
 from __future__ import annotations
@@ -20,9 +26,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -102,11 +109,15 @@ CASES: dict[str, tuple[Callable[[int], list[bytes]], int]] = {
     "requests": (_heartbeats, 1),
     "headers": (_heartbeats, 1),
     "typed": (_heartbeats, 1),
-    "metadata responses": (_metadata, 200),
-    "produce requests": (_produces, 100),
-    "record sets": (lambda count: [_records(1000)] * count, 1000),
+    "metadata responses": (_metadata, 20),
+    "produce requests": (_produces, 20),
+    "records in requests": (_produces, 20),
+    "record sets": (lambda count: [_records(1000)] * count, 100),
 }
-"""What payloads there are, and for how many of them there is one of it."""
+"""What payloads there are, and for how many of ``--count`` there is one of it: so many that a query's start, 0.3 s, is
+little of what it takes."""
+FEW: Final = ["offset", "key", "value"]
+"""The fields that are made by hand."""
 
 
 def columns(name: str, data: Any) -> Any:
@@ -121,6 +132,8 @@ def columns(name: str, data: Any) -> Any:
         return k.decode_request(data, api="Heartbeat")
     if name == "metadata responses":
         return k.decode_response(data, 3, 12)
+    if name == "records in requests":
+        return k.request_records(data)
     return k.decode_records(data)
 
 
@@ -136,6 +149,8 @@ def alone(name: str, column: pa.Array) -> Any:
         return p.decode_requests(column, api="Heartbeat")
     if name == "metadata responses":
         return p.decode_responses(column, 3, 12)
+    if name == "records in requests":
+        return p.request_records(column)
     return p.decode_records(column)
 
 
@@ -152,16 +167,13 @@ def by_hand(column: pa.Array) -> pa.Array:
     return pa.array(rows, pa.list_(pa.struct([("offset", pa.int64()), ("key", pa.binary()), ("value", pa.binary())])))
 
 
-def captured(name: str, payloads: list[bytes]) -> Callable[[], int]:
-    """Reads a capture that has the same frames: the rows of ``messages``, or of ``records``."""
-    from kwire import capture
+def a_capture(name: str, payloads: list[bytes]) -> bytes:
+    """A capture that has the same frames, as chunks without packets."""
     from kwire.capture.chunks import Chunk, Chunks
 
-    side, table = "request", "messages"
-    if name == "headers":
-        table = "frames"
+    side = "request"
     if name == "record sets":
-        kind, table = m.ProduceRequest, "records"
+        kind = m.ProduceRequest
         data = kind.PartitionProduceData(index=1, records=payloads[0])
         body = kind(acks=1, topic_data=[kind.TopicProduceData(name="orders", partition_data=[data])])
         payloads = [kwire.encode_request(body, api_version=9, correlation_id=1)] * len(payloads)
@@ -176,9 +188,20 @@ def captured(name: str, payloads: list[bytes]) -> Callable[[], int]:
             for which, data in both or [(side, one)]:
                 yield Chunk("c", which, number * 1000, len(data).to_bytes(4, "big") + data, None)
 
+    made: bytes = Chunks(chunks(), "request").read()
+    return made
+
+
+def captured(name: str, payloads: list[bytes]) -> Callable[[], int]:
+    """Reads a capture that has the same frames: the rows of ``messages``, ``frames`` or ``records``."""
+    from kwire import capture
+
+    table = {"headers": "frames", "record sets": "records", "records in requests": "records"}.get(name, "messages")
     # As a file, so that what Python does for each chunk does not count.
-    file = BytesIO(Chunks(chunks(), "request").read())
-    return lambda: sum(batch.num_rows for batch in capture.read(BytesIO(file.getvalue()), table, ports=[9092]))
+    data = a_capture(name, payloads)
+    # Text has record sets in columns of payloads, and in captures if they are asked for.
+    options = {"payloads": True} if table == "messages" else {}
+    return lambda: sum(batch.num_rows for batch in capture.read(BytesIO(data), table, ports=[9092], **options))
 
 
 def without_spark(count: int, rounds: int, only: str) -> None:
@@ -189,8 +212,10 @@ def without_spark(count: int, rounds: int, only: str) -> None:
             if only not in name:
                 continue
             payloads = make(count // each)
-            column = pa.array(payloads, pa.binary())
-            runs = {"payloads": lambda name=name, column=column: alone(name, column)}
+            # In parts, as captures are read: what nobody keeps takes no new memory.
+            size = max(1, (16 << 20) // len(payloads[0]))
+            parts = [pa.array(payloads[at : at + size], pa.binary()) for at in range(0, len(payloads), size)]
+            runs = {"payloads": lambda name=name, parts=parts: sum(len(alone(name, part)) for part in parts)}
             runs["capture"] = captured(name, payloads)
             times: dict[str, list[float]] = {one: [] for one in runs}
             for number in range(rounds + 1):
@@ -207,40 +232,90 @@ def without_spark(count: int, rounds: int, only: str) -> None:
 def in_spark(count: int, rounds: int, only: str, folder: str) -> dict[str, list[tuple[float, float]]]:
     """Seconds of the clock and of CPU for each round of each case."""
     from pyspark.sql import SparkSession
-    from pyspark.sql.pandas.functions import arrow_udf
 
     import kwire.spark
 
     sys.path.insert(0, str(Path(__file__).parent))
     from across import spent_by_all
 
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "4g")
+        .getOrCreate()
+    )
     spark.sparkContext.setLogLevel("ERROR")
     kwire.spark.register(spark)
-    identity = arrow_udf(lambda column: column, "binary")
-    hand = arrow_udf(by_hand, "array<struct<offset bigint, key binary, value binary>>")
     found: dict[str, list[tuple[float, float]]] = {}
     for name, (make, each) in CASES.items():
         if only not in name:
             continue
         payloads = make(count // each)
-        spark.createDataFrame(pa.table({"payload": pa.array(payloads, pa.binary())})).repartition(2).write.mode(
-            "overwrite"
-        ).parquet(f"{folder}/payloads")
+        table = pa.table({"payload": pa.array(payloads, pa.binary())})
+        spark.createDataFrame(table).repartition(2).write.mode("overwrite").parquet(f"{folder}/payloads")
         frame = spark.read.parquet(f"{folder}/payloads").cache()
         frame.count()
-        functions = {name: columns(name, "payload"), f"{name}: identity": identity("payload")}
-        if name == "record sets":
-            functions[f"{name}: by hand"] = hand("payload")
+        queries = queries_of(name, frame, payloads, folder)
         for number in range(rounds + 2):
-            for one, column in functions.items():
+            for one, query in queries.items():
                 begin, before = time.perf_counter(), spent_by_all()
-                frame.select(column.alias("made")).write.format("noop").mode("overwrite").save()
+                query.write.format("noop").mode("overwrite").save()
                 if number > 1:
                     found.setdefault(one, []).append((time.perf_counter() - begin, spent_by_all() - before))
         frame.unpersist()
     spark.stop()
     return found
+
+
+def queries_of(name: str, frame: Any, payloads: list[bytes], folder: str) -> dict[str, Any]:
+    """The queries of a case that this kwire has."""
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    import kwire.spark as k
+
+    functions = {name: columns(name, "payload"), f"{name}: identity": arrow_udf(lambda one: one, "binary")("payload")}
+    if find_spec("kwire.payloads"):
+        functions[f"{name}: made before"] = made_before(name, frame, functions[name], payloads, folder)
+    if name == "record sets":
+        functions[f"{name}: by hand"] = arrow_udf(by_hand, "array<struct<offset bigint, key binary, value binary>>")(
+            "payload"
+        )
+        if hasattr(k, "record_sets_of"):
+            functions[f"{name}: 3 fields"] = k.decode_records("payload", fields=FEW)
+    queries = {one: frame.select(column.alias("made")) for one, column in functions.items()}
+    if name != "record sets":
+        return queries
+    if hasattr(k, "record_sets_of"):
+        queries[f"{name}: as a table"] = k.record_sets_of(frame, "payload")
+        queries[f"{name}: as a table, 3 fields"] = k.record_sets_of(frame, "payload", fields=FEW)
+    halves = payloads[: len(payloads) // 2], payloads[len(payloads) // 2 :]
+    paths = [f"{folder}/{number}.capture" for number in range(len(halves))]
+    for path, half in zip(paths, halves, strict=True):
+        Path(path).write_bytes(a_capture(name, half))
+    reader = frame.sparkSession.read.format("kwire").option("table", "records").option("ports", "9092")
+    queries[f"{name}: capture"] = reader.load(paths)
+    queries[f"{name}: capture, 3 fields"] = reader.option("columns", ",".join(FEW)).load(paths)
+    return queries
+
+
+def made_before(name: str, frame: Any, column: Any, payloads: list[bytes], folder: str) -> Any:
+    """A column function that gives back what kwire has made of such payloads."""
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    path = f"{folder}/{name}.arrow"
+    made = alone(name, pa.array(payloads[: min(len(payloads), 10_000)], pa.binary()))
+    with pa.ipc.new_file(path, pa.schema([("made", made.type)])) as out:
+        out.write_table(pa.table({"made": made}))
+
+    def given_back(columns: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        with pa.memory_map(path) as file:
+            kept = pa.ipc.open_file(file).read_all().column(0)
+            for one in columns:
+                yield from kept.slice(0, len(one)).chunks
+
+    given_back.__annotations__ = {"columns": Iterator[pa.Array], "return": Iterator[pa.Array]}
+    return arrow_udf(given_back, frame.select(column).schema[0].dataType)("payload")
 
 
 def compared(count: int, rounds: int, only: str, others: list[Path]) -> None:
@@ -262,6 +337,8 @@ def compared(count: int, rounds: int, only: str, others: list[Path]) -> None:
     for name in results[0]:
         each = CASES[name.partition(":")[0]][1]
         for tree, result in zip(trees, results, strict=True):
+            if name not in result:
+                continue
             clock, cpu = (statistics.median(one[k] for one in result[name]) for k in (0, 1))
             scale = 1e6 / (count // each)
             print(f"{name:30} {clock * scale:10.2f} us clock {cpu * scale:10.2f} us CPU   {tree.name}")

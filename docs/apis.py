@@ -134,9 +134,14 @@ def _with_kips(text: str) -> str:
     return KIP.sub(r"[KIP-\1](../kips/KIP-\1.md)", text)
 
 
+@lru_cache(maxsize=1)
+def _code_of_rules() -> dict[str, str]:
+    return {one: inspect.getsource(rule) for one, rule in RULES.items()}
+
+
 def rules_of(name: str) -> list[str]:
     """The rules of findings whose code names an API."""
-    return [one for one, rule in RULES.items() if f'"{name}"' in inspect.getsource(rule)]
+    return [one for one, code in _code_of_rules().items() if f'"{name}"' in code]
 
 
 def tables_of(api_key: int) -> list[str]:

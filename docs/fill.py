@@ -14,6 +14,7 @@ import dataclasses
 import html
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -94,6 +95,17 @@ def codecs(old: str) -> str:
         kind = compression._KINDS.get(number)
         levels = f"{kind.levels[0]:,} to {kind.levels[-1]:,}" if kind and kind.levels else ""
         lines.append(f"| `{name}` | {number} | {levels} |".replace("|  |", "| |"))
+    return "\n".join([*lines, ""])
+
+
+def extras(old: str) -> str:
+    """The extras of ``pyproject.toml`` with the packages that each brings, and what the page says of them."""
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    said = {name: meaning for names, written, meaning in meanings(old) for name in names or [written]}
+    lines = ["", "| extra | packages | what for |", "|---|---|---|"]
+    for name, packages in {"none": project["dependencies"], **project["optional-dependencies"]}.items():
+        named = ", ".join(f"`{one}`" for one in packages)
+        lines.append(f"| {name if name == 'none' else f'`{name}`'} | {named} | {said.get(name, '')} |")
     return "\n".join([*lines, ""])
 
 
@@ -355,6 +367,7 @@ PARTS: Final[dict[str, Callable[..., str]]] = {
     "statuses": statuses,
     "tables": all_tables,
     "limits": limits,
+    "extras": extras,
 }
 
 

@@ -7,6 +7,7 @@ is one file of HTML. Sphinx treats every warning as an error. Links of what it m
 
 from __future__ import annotations
 
+import base64
 import importlib
 import json
 import pkgutil
@@ -97,16 +98,21 @@ def _from_elsewhere(module: Any, name: str) -> bool:
 def notebook(path: Path) -> str:
     """A notebook as a page: text, code, and what it printed."""
     parts = []
+    heading = ""
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
         text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            heading = text.partition("\n")[0].lstrip("# ")
         parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
         for output in cell.get("outputs", ()):
             data = output.get("data", {})
             shown = "".join(output.get("text", data.get("text/plain", "")))
-            if "image/png" in data:
-                parts.append(f'<img alt="" src="data:image/png;base64,{"".join(data["image/png"]).strip()}">')
-            elif "image/svg+xml" in data:
-                parts.append("".join(data["image/svg+xml"]))
+            if "image/svg+xml" in data:
+                # Not as it stands: two charts on a page may use the same ids.
+                picture = base64.b64encode("".join(data["image/svg+xml"]).encode()).decode()
+                parts.append(f'<img alt="Chart: {heading}" src="data:image/svg+xml;base64,{picture}">')
+            elif "text/html" in data:
+                parts.append("".join(data["text/html"]))
             elif shown:
                 parts.append(f"```text\n{shown.rstrip()}\n```")
     return "\n\n".join(parts) + "\n"

@@ -34,9 +34,9 @@ from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
 
 from kwire import schema
-from kwire.cli.table import render
 from kwire.protocol.describe import undescribe
 from kwire.tables.showing import Column, readable
+from kwire.tables.terminal import render
 
 CHECKOUT = Path(__file__).parents[1]
 GOLDEN = CHECKOUT / "tests" / "golden"

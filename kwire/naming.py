@@ -114,6 +114,8 @@ def _parts(path: str) -> tuple[str, set[str]]:
 
 
 _FEW, _MANY = 12, 60
+_LISTED = dict.fromkeys(("API", "API or message"), "`kwire schema` lists them")
+"""Where names are listed that are too many for an error."""
 """Names that an error lists: so many where one of them is near to what was given, and so many where none is."""
 
 
@@ -133,7 +135,9 @@ def no_such(what: str, name: str, known: Iterable[str], where: str = "") -> str:
     near = meant(name, names)
     said = f"no {what} {name!r}{where and ' '}{where}"
     if len(names) > (_MANY if near is None else _FEW):
-        return said if near is None else f"{said}: did you mean {near!r}?"
+        if near is not None:
+            return f"{said}: did you mean {near!r}?"
+        return f"{said}: {_LISTED[what]}" if what in _LISTED else said
     return f"{said}: there are {', '.join(names)}" + ("" if near is None else f"; did you mean {near!r}?")
 
 

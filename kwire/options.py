@@ -339,7 +339,8 @@ class ContentOptions(FilterOptions, SegmentOptions, total=False):
     api: Annotated[
         str | None,
         Option(
-            help="messages of one API, whose bodies are structs (on the command line: `--api` with one name)",
+            help="messages of one API and direction, whose bodies are structs (on the command line: `--api` with one "
+            "name); for both directions take apis (`--table frames --api NAME`)",
             kind=TEXT,
             unset="all, as text",
             form=CAPTURE,
@@ -631,8 +632,18 @@ WITH_ACROSS: Final = ("sensor", "stateLocation", "stateTimeout")
 
 # --- where each acts --------------------------------------------------------------------------------------------------
 
-PYTHON, LOAD, STREAM = "kwire.capture.read", "spark.read", "streams: spark.readStream"
-READ, EXPORT, CHUNKS = "kwire.spark.read", "kwire.spark.export", "kwire.spark.decode_frames"
+PYTHON = "kwire.capture.read"
+"""Name of an entry point (str): ``kwire.capture.read``."""
+LOAD = "spark.read"
+"""Name of an entry point (str): ``spark.read``."""
+STREAM = "streams: spark.readStream"
+"""Name of an entry point (str): ``spark.readStream``."""
+READ = "kwire.spark.read"
+"""Name of an entry point (str): ``kwire.spark.read``."""
+EXPORT = "kwire.spark.export"
+"""Name of an entry point (str): ``kwire.spark.export``."""
+CHUNKS = "kwire.spark.decode_frames"
+"""Name of an entry point (str): ``kwire.spark.decode_frames``."""
 
 _FILES: Final = (ContentOptions, TrafficOptions, FileOptions)
 PLACES: Final[Mapping[str, tuple[Any, ...]]] = {

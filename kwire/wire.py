@@ -52,23 +52,30 @@ __all__ = [
 ]
 
 CODEC: Final = 0x07
+"""Bits of a batch's attributes (int): its compression codec. Messages have them too."""
 LOG_APPEND_TIME: Final = 0x08
+"""Bit of a batch's attributes (int): the broker sets timestamps (KIP-32). Messages have it too."""
 TRANSACTIONAL: Final = 0x10
+"""Bit of a batch's attributes (int): it is part of a transaction (KIP-98)."""
 CONTROL: Final = 0x20
+"""Bit of a batch's attributes (int): it holds a control record (KIP-98)."""
 DELETE_HORIZON: Final = 0x40
-"""Bits of the attributes of a record batch (KIP-98; KIP-534 for the last one). Messages have the first two only."""
+"""Bit of a batch's attributes (int): its base timestamp says when tombstones may go (KIP-534)."""
 
 ZERO_UUID: Final = UUID(int=0)
+"""The id (``UUID``) that stands for "no id" (KIP-516)."""
 
 MOST_POSITIVE: Final = 0x7FFFFFFF
 """The largest unsigned varint that is not negative to Kafka."""
 
 FIRST_MS: Final = -62_135_596_800_000
+"""The first millisecond of the year 1 (int, milliseconds since 1970)."""
 LAST_MS: Final = 253_402_300_799_999
-"""The first and the last millisecond of the years 1 to 9999, in milliseconds since 1970."""
+"""The last millisecond of the year 9999 (int, milliseconds since 1970)."""
 FIRST_US: Final = FIRST_MS * 1000
+"""The first microsecond of the year 1 (int, microseconds since 1970)."""
 LAST_US: Final = LAST_MS * 1000 + 999
-"""The first and the last microsecond of the years 1 to 9999, in microseconds since 1970."""
+"""The last microsecond of the year 9999 (int, microseconds since 1970)."""
 
 _UVARINTS: Final = tuple(
     struct.pack("B", n) if n < 128 else struct.pack("BB", n & 127 | 128, n >> 7) for n in range(4096)

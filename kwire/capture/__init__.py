@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
-from kwire.errors import needed
+from kwire.errors import CaptureError, needed
 from kwire.naming import public
 from kwire.opening import open_file
 from kwire.options import PYTHON, CaptureOptions, documented, settled
@@ -56,14 +56,15 @@ def read(
 ) -> Iterator[pa.RecordBatch] | Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of a table of one capture, as Arrow batches that are not empty.
 
-    ``source`` is the path of a capture, or a binary file object that is read once from its current position. A path is
-    also the ``name``, unless ``name`` is given. A list of sources is one capture that was cut in several files, in
-    order of time. Connections and clients go on from one file to the next. The tables ``connections`` and ``hono`` do
-    not take a list. ``name`` is then a list as well, or one name for all. ``name`` fills the column ``capture`` and
-    stands in errors. ``table`` is a name that ``kwire.tables.names`` gives for ``"capture"`` (``frames``, ``messages``,
-    ``records`` and so on) or ``"events"``. ``tables`` takes several names instead: one pass makes them all and yields
-    pairs of a table's name and a batch. ``columns`` chooses columns, in the order given. With ``tables`` it does so by
-    the name of the table. What no chosen column needs is not computed.
+    ``source`` is the path of a capture, or a binary file object that is read once from its current position. A file
+    that is compressed is decompressed, a file object is not. A path is also the ``name``, unless ``name`` is given. A
+    list of sources is one capture that was cut in several files, in order of time. Connections and clients go on from
+    one file to the next. The tables ``connections`` and ``hono`` do not take a list. ``name`` is then a list as well,
+    or one name for all. ``name`` fills the column ``capture`` and stands in errors. ``table`` is a name that
+    ``kwire.tables.names`` gives for ``"capture"`` (``frames``, ``messages``, ``records`` and so on) or ``"events"``.
+    ``tables`` takes several names instead: one pass makes them all and yields pairs of a table's name and a batch.
+    ``columns`` chooses columns, in the order given. With ``tables`` it does so by the name of the table. What no chosen
+    column needs is not computed.
 
     ``options`` are the keywords of ``kwire.options.CaptureOptions``. ``help(kwire.capture.read)`` and
     docs/reference/options.md list them with their meaning and defaults.
@@ -80,6 +81,7 @@ def read(
     """
     options = settled(options)
     with needed("reading captures", "capture"):
+        from kwire.capture.compressed import decompressed
         from kwire.tables import reading
         from kwire.tls import KeyLog
     wanted: dict[str, Sequence[str] | None]
@@ -107,22 +109,31 @@ def read(
     opened = ExitStack()
     for index, one in enumerate(sources):
         if isinstance(one, (str, PathLike)):
-            sources[index] = opened.enter_context(open_file(one, named=True))
+            # Closed with the file, if it is another object.
+            sources[index] = decompressed(opened.enter_context(open_file(one, named=True)))
             names[index] = names[index] or public(one)
     if several:
         found = reading.read_in_order(sources, wanted, names, **options)
     else:
         found = reading.read(sources[0], wanted, name=names[0], **options)
-    found = _and_closed(found, opened)
+    found = _and_closed(found, opened, names[0] if len(names) == 1 else None)
     return found if tables is not None else _without_name(found)
 
 
 read.__doc__ = f"{read.__doc__}\n    Options:\n\n{documented(PYTHON)}\n    "
 
 
-def _and_closed(found: Iterator[tuple[str, pa.RecordBatch]], opened: ExitStack) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _and_closed(
+    found: Iterator[tuple[str, pa.RecordBatch]], opened: ExitStack, name: str | None
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    from kwire.capture.compressed import DamagedError
+
     with opened:
-        yield from found
+        try:
+            yield from found
+        except DamagedError as error:
+            # Compressed, and damaged before anything came out of it.
+            raise CaptureError(str(error), file=name or None) from error
 
 
 def _without_name(found: Iterator[tuple[str, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kwire.capture.magics import compression
 
-__all__ = ["Around", "DamagedError", "Decompressed", "decompressed"]
+__all__ = ["UNREAD", "Around", "DamagedError", "Decompressed", "decompressed"]
 
 _HEAD: Final = 4
 _LEAST_PIECE: Final = 64
@@ -23,8 +23,8 @@ _COMPRESSED: Final = 16 << 10
 _ALL: Final = 1 << 62
 _OF_GZIP: Final = 31
 """``wbits`` of zlib: gzip and nothing else, with the largest window."""
-_NOT_HERE: Final = "xz"
-"""Arrow does not know it: whoever reads the file says what it is."""
+UNREAD: Final = ("xz", "zip")
+"""Arrow does not know them: whoever reads the file says what it is."""
 
 
 def decompressed(source: Any) -> Any:
@@ -41,7 +41,7 @@ def decompressed(source: Any) -> Any:
             head += more
         stream = _WithHead(head, source)
     codec = compression(head)
-    if codec is None or codec == _NOT_HERE:
+    if codec is None or codec in UNREAD:
         return stream
     return Decompressed(stream, codec)
 
@@ -67,6 +67,7 @@ class Around(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Fill ``buffer``. Returns the number of bytes, which is 0 at the end only."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
@@ -161,7 +162,7 @@ class _Gzip(Around):
                     self._member = zlib.decompressobj(wbits=_OF_GZIP)
                 continue
             if ended:
-                self._damage = "the compressed data is truncated"
+                self._damage = "the compressed data is truncated: copy the file again, or wait until it is written"
                 break
             made = self._decompressed(len(view))
             if self._member.eof:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.capture.compressed import DamagedError
+from kwire.capture.compressed import UNREAD, DamagedError
 from kwire.capture.links import named, supported
 from kwire.capture.magics import PCAP, PCAPNG, compression
 from kwire.errors import CaptureError
@@ -106,7 +106,7 @@ class Container:
     def begin(self, head: bytes) -> int:
         """Read the file header and return how many bytes it takes. Raises ``CaptureError``."""
         if not head:
-            raise CaptureError("the file is empty")
+            raise CaptureError("the file is empty: no packet is in it yet (tcpdump -U writes each one at once)")
         magic = head[:4]
         if magic == PCAPNG:
             self.kind = "pcapng"
@@ -117,11 +117,16 @@ class Container:
             return 0
         if magic not in PCAP:
             if codec := compression(head):
-                raise CaptureError(f"not a capture but a file compressed with {codec}: decompress it first", offset=0)
+                way = "" if codec in UNREAD else ", or give kwire its path"
+                raise CaptureError(
+                    f"not a capture but a file compressed with {codec}: decompress it first{way}", offset=0
+                )
             if len(head) < 4:
                 raise CaptureError(f"not a capture: only {len(head)} bytes", offset=0)
+            begins = magic.hex(" ") + (", which are text" if all(32 <= one < 127 for one in magic) else "")
             raise CaptureError(
-                f"not a capture: neither pcap nor pcapng begins with the bytes {magic.hex(' ')}", offset=0
+                f"not a capture: neither pcap nor pcapng begins with the bytes {begins}; `tcpdump -w FILE` writes one",
+                offset=0,
             )
         self.kind = "pcap"
         self._little, self._nano, self._packet_header = PCAP[magic]

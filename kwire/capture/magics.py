@@ -7,7 +7,7 @@ Sources:
 - pcap and pcapng: IETF drafts draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng
 - the patched form of pcap: libpcap's ``sf-pcap.c``
 - gzip: RFC 1952; zstd: RFC 8878
-- bzip2 and xz: as their tools have them
+- bzip2, xz and zip: as their tools have them
 - lz4: LZ4 Frame Format
 """
 
@@ -50,8 +50,9 @@ COMPRESSED: Final = {
     b"BZh": "bz2",
     b"\x04\x22\x4d\x18": "lz4",
     b"\xfd7zX": "xz",
+    b"PK\x03\x04": "zip",
 }
-"""First bytes of a compressed file, none more than four, and what Arrow calls the codec; it has no xz."""
+"""First bytes of a compressed file, none more than four, and what Arrow calls the codec. It has no xz and no zip."""
 
 
 def compression(head: bytes) -> str | None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from kwire.capture.magics import PCAP
 from kwire.errors import CaptureError
-from kwire.kernels.doubting import TORN
+from kwire.kernels.doubting import BATCHES, TORN
 from kwire.kernels.layouts import ABSENT, AT_THE_END, INTERFACE, STREAM, Role
 from kwire.kernels.names import LONGEST_NAME
 from kwire.kernels.packets import BINARY_UNITS, FINE_UNITS, MAX_PACKET, Count
@@ -55,7 +55,7 @@ _CONNECTION: Final = {
     "begun_order": _ORDER,
     "looks": _COUNT,
     "next_look": _COUNT,
-    "by_broker": _FLAG,
+    "by_broker": (0, 2),
     "overtaken": (0, MOST_OVERTAKEN),
     "disordered": _COUNT,
     "missed": _FLAG,
@@ -63,6 +63,7 @@ _CONNECTION: Final = {
     "raw_tokens": _FLAG,
     "first_id": (-1, _INT32[1]),
     "latest_id": (-1, _INT32[1]),
+    "spoken": (0, 2 * BATCHES - 1),
     "told": _FLAG,
     "unanswered": _COUNT,
     "handshake": (ABSENT, _ANY[1]),

@@ -26,7 +26,21 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from kwire import __version__
-from kwire.cli import audit, decode, explain, export, findings, folders, fuzz, lineage, report, schema, spark, top
+from kwire.cli import (
+    audit,
+    broker,
+    decode,
+    explain,
+    export,
+    findings,
+    folders,
+    fuzz,
+    lineage,
+    report,
+    schema,
+    spark,
+    top,
+)
 from kwire.cli import compile as compile_
 from kwire.cli.stderr import BAD_INPUT, print_error, public_text, set_arguments
 from kwire.errors import KwireError
@@ -35,7 +49,30 @@ from kwire.tables.showing import readable
 
 __all__ = ["main", "make_parser", "use_memory_of_the_system"]
 
-COMMANDS = (decode, report, audit, findings, lineage, folders, top, export, explain, schema, fuzz, spark, compile_)
+COMMANDS = (
+    decode,
+    report,
+    audit,
+    findings,
+    lineage,
+    folders,
+    top,
+    export,
+    explain,
+    schema,
+    broker,
+    fuzz,
+    spark,
+    compile_,
+)
+
+EPILOG = """\
+begin with:
+  tcpdump -i any -s 0 -w broker.pcap port 9092      take a capture, on a broker
+  kwire decode broker.pcap                          what is in it, row by row
+  kwire report broker.pcap -o report.html           all on a page with charts
+  kwire COMMAND --help                              its arguments, with examples
+"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -44,9 +81,25 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **options: Any) -> None:
         # An abbreviation could be another option: --topic would be --topic-ids where there is no --topic.
         super().__init__(*args, **{"allow_abbrev": False, **options})
+        self._given: list[str] = []
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As argparse does. It keeps what was given, for what it complains about."""
+        self._given = list(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(self._given, namespace)
+
+    def unknown(self, words: Sequence[str]) -> NoReturn:
+        """Ends the program with the line for arguments that there are not."""
+        near = meant(words[0].partition("=")[0], self.options()) if words[0].startswith("-") else None
+        self.error(f"unrecognized arguments: {' '.join(words)}" + (f"; did you mean {near}?" if near else ""))
 
     def error(self, message: str) -> NoReturn:
         """Ends the program with one line: what is wrong, and where the arguments are listed."""
+        strange = [one for one in self._given if one.startswith("--") and one.partition("=")[0] not in self.options()]
+        if strange and "are required" in message:
+            # argparse looks at these last. Whoever mistypes --help misses no file.
+            self._given = []
+            self.unknown(strange[:1])
         said = readable(public_text(message), None)
         self.exit(BAD_INPUT, f"{self.prog}: error: {said} (see {self.prog} --help)\n")
 
@@ -94,10 +147,13 @@ def _unwound_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def make_parser() -> tuple[argparse.ArgumentParser, dict[str, _Parser]]:
+def make_parser() -> tuple[_Parser, dict[str, _Parser]]:
     """The parser of ``kwire``, and those of its commands by their names."""
     parser = _Parser(
-        prog="kwire", description="Reads the Kafka wire protocol: captures, messages, records and schemas."
+        prog="kwire",
+        description="Reads the Kafka wire protocol: captures, messages, records and schemas.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"kwire {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
@@ -112,9 +168,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser, commands = make_parser()
     args, rest = parser.parse_known_args(argv)
     if rest:
-        chosen = commands[args.command]
-        near = meant(rest[0].partition("=")[0], chosen.options()) if rest[0].startswith("-") else None
-        chosen.error(f"unrecognized arguments: {' '.join(rest)}" + (f"; did you mean {near}?" if near else ""))
+        commands[args.command].unknown(rest)
     use_memory_of_the_system()
     if sys.stdout is None:
         # The program's parent has closed it.

@@ -221,7 +221,8 @@ def write(
     about: Mapping[str, Any],
 ) -> None:
     """Writes an answer: its rows. In JSON and on a page also what it says as a whole (``about``, ``summary``)."""
-    from kwire.cli.output import open_output, open_text, rows_of
+    from kwire.cli.output import open_output, open_text
+    from kwire.tables.terminal import rows_of
 
     if args.format in ("json", "html"):
         with open_text(args.output) as file:

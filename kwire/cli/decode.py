@@ -57,6 +57,8 @@ examples:
   kwire decode *.pcap.gz --table messages --format parquet -o messages.parquet
   kwire decode broker.pcap --table frames,records --format parquet -o '{table}.parquet'
   kwire decode broker.pcap --columns timestamp,client_id,api_name,latency_ms
+  kwire decode broker.pcap --api Produce,Fetch                  requests and responses of some APIs
+  kwire decode broker.pcap --api Produce --direction response   bodies of one API, of one direction
   tcpdump -i any -U -w - port 9092 | kwire decode -
   kwire decode -j 4 broker-*.pcap --table records --format parquet -o records.parquet
   kwire decode broker.pcap --keylog keys.log
@@ -109,7 +111,7 @@ def register(subparsers: Any) -> None:
         action=Names,
         each=True,
         metavar="NAMES",
-        help="only these columns, in this order, separated by commas",
+        help="only these columns, in this order, separated by commas (a wrong name lists them)",
     )
     parser.add_argument(
         "--as", dest="as_", choices=tables.names(tables.EVENTS), help="records as events or messages (docs/how-to)"
@@ -125,7 +127,7 @@ def register(subparsers: Any) -> None:
         type=_jobs,
         default=1,
         metavar="N",
-        help="decode so many captures or segments at once (0: as many as there are processors)",
+        help="decode N captures or segments at once (default: 1; 0: as many as there are processors)",
     )
     parser.add_argument(
         "--partition",
@@ -241,8 +243,13 @@ def run(args: argparse.Namespace) -> int:
                 args.parser.error(str(wrong))
             shown, schemas[name] = _chosen(table, args.columns)
             outputs[name] = stack.enter_context(open_output(args.format, path, shown, schemas[name], live=live))
+        # What does not end has no end at which this could be said.
+        if live:
+            _tell(outputs, _other_half(args))
         if args.jobs > 1 and len(files) > 1:
-            return _decode_at_once(files, args, outputs, schemas)
+            code = _decode_at_once(files, args, outputs, schemas)
+            _tell(outputs, [] if code else _other_half(args))
+            return code
         for file in files:
             try:
                 _tell(outputs, decode(file, args, outputs, memory, keys))
@@ -254,7 +261,21 @@ def run(args: argparse.Namespace) -> int:
                     output.flush()
                 print_error(error, file)
                 code = BAD_INPUT
+        _tell(outputs, [] if code or live else _other_half(args))
     return code
+
+
+def _other_half(args: argparse.Namespace) -> list[str]:
+    """With ``--api`` of one API, and nothing said of a direction: that there is another one.
+
+    Bodies are structs then, which the two do not share. With several APIs there are rows of both.
+    """
+    if not args.api or args.direction:
+        return []
+    return [
+        f"note: these are the requests of {args.api}; --direction response gives its responses, "
+        "--table frames both without their bodies"
+    ]
 
 
 def _check_use(args: argparse.Namespace, wanted: Sequence[str]) -> None:

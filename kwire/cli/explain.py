@@ -16,8 +16,9 @@ The request in an ``Envelope`` is drawn as fields of its own if it can be read.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -48,7 +49,7 @@ examples:
   kwire explain frame.txt                               a file with a dump of xxd, or with raw bytes
   kwire explain --response ApiVersions --version 0 answer.bin
   kwire explain --message OffsetCommitValue --version 3 AAMAAAAAAAAAKg==
-  kwire explain broker.pcap --frame 12                  the twelfth frame of a capture, counted from 0
+  kwire explain broker.pcap --frame 12                  frame 12 of a capture, counted from 0
 """
 
 MAX_HEX: Final = 16
@@ -90,7 +91,7 @@ def register(subparsers: Any) -> None:
         type=int,
         default=MOST_FIELDS,
         metavar="N",
-        help=f"draw so many fields and elements of header and body each, {MOST_FIELDS} unless told",
+        help=f"draw N fields and elements of header and body each (default: {MOST_FIELDS})",
     )
     parser.set_defaults(run=run, parser=parser)
 
@@ -152,13 +153,23 @@ def _read(text: str) -> bytes:
     return bytes_of(shown, DEFAULT_LIMIT) or content
 
 
+@contextlib.contextmanager
+def _named(path: str, kind: type[OSError]) -> Iterator[None]:
+    """Lets an error of this kind name the file."""
+    try:
+        yield
+    except kind as error:
+        raise CaptureError(str(error), file=path) from None
+
+
 def _of_capture(path: str, number: int, keylog: Sequence[str] | None) -> Frame:
     """Frame ``number`` of a capture, which can be explained."""
     with needed("reading captures", "capture"):
+        from kwire.capture.compressed import DamagedError
         from kwire.capture.reading import Reading
     count = 0
-    with opened(path) as (source, _):
-        for frames in Reading(source, keys=opened_keylog(keylog)):
+    with _named(path, DamagedError), opened(path) as (source, _):
+        for frames in Reading(source, name=path, keys=opened_keylog(keylog)):
             count += len(frames)
             found = (frames.numbers == number).nonzero()[0].tolist()
             if not found:

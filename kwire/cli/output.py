@@ -37,13 +37,12 @@ from typing import IO, Any, Final, cast
 import pyarrow as pa
 
 from kwire.cli.lines import BODY, csv_lines, json_encode, json_lines, no_formula
-from kwire.cli.table import TableWriter
 from kwire.kernels.engine import MACHINE, choose
 from kwire.opening import replaced as _replaced
 from kwire.tables.showing import Column
-from kwire.wire import FIRST_US, LAST_US, finite
+from kwire.tables.terminal import TableWriter, rows_of
 
-__all__ = ["Output", "open_binary", "open_output", "open_text", "rows_of", "texts_of_times"]
+__all__ = ["Output", "open_binary", "open_output", "open_text"]
 
 
 _OBEYED: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
@@ -51,7 +50,6 @@ _OBEYED: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2
 _CONTROLS: Final = re.compile(f"[\x00-\x1f{_OBEYED.pattern[1:-2]}]+")
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 _NO_ASCII: Final = re.compile(r"[^\x20-\x7e]+")
-_ROWS_AT_ONCE: Final = 1000
 
 
 JSONL: Final = "jsonl"
@@ -293,42 +291,3 @@ def _field(text: str) -> str:
 def _escaped(found: re.Match[str]) -> str:
     units = found.group().encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
-
-
-def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The rows of a batch, with times as text."""
-    names = batch.schema.names
-    # Rows that are objects take a hundred times as much.
-    for first in range(0, batch.num_rows, _ROWS_AT_ONCE):
-        columns = [
-            texts_of_times(column) if pa.types.is_timestamp(column.type) else _plain(column.type, column.to_pylist())
-            for column in batch.slice(first, _ROWS_AT_ONCE).columns
-        ]
-        for values in zip(*columns, strict=True):
-            yield dict(zip(names, values, strict=True))
-
-
-def _plain(type_: pa.DataType, values: list[Any]) -> list[Any]:
-    """``values`` with maps as dicts. NaN and the infinities become words, since JSON has no numbers for them."""
-    if pa.types.is_map(type_):
-        return [None if pairs is None else dict(pairs) for pairs in values]
-    return [finite(value) for value in values] if _has_floats(type_) else values
-
-
-def _has_floats(type_: pa.DataType) -> bool:
-    return pa.types.is_floating(type_) or any(_has_floats(type_.field(i).type) for i in range(type_.num_fields))
-
-
-def texts_of_times(column: pa.Array) -> list[str | None]:
-    """``2026-11-21T02:18:00.123456Z`` for each time of a column, null for null."""
-    numbers = column.cast(pa.int64()).to_pylist()
-    texts = column.cast(pa.string()).to_pylist()
-    return [
-        None
-        if number is None
-        else text.replace(" ", "T")
-        # Arrow's own text is wrong far outside.
-        if FIRST_US <= number <= LAST_US
-        else f"@{number // 1_000_000}.{number % 1_000_000:06}"
-        for number, text in zip(numbers, texts, strict=True)
-    ]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from kwire.errors import KwireError
@@ -21,6 +22,7 @@ from kwire.tables.showing import readable
 __all__ = ["BAD_INPUT", "print_error", "public_text", "say", "set_arguments", "worded"]
 
 BAD_INPUT: Final = 2
+"""Exit status (int) of a command whose input or arguments are wrong, as argparse uses it."""
 
 _given: list[str] = []
 
@@ -48,8 +50,17 @@ def worded(error: KwireError | OSError, file: str | None = None) -> str:
         said = error.strerror or said
         name = file if error.filename is None else os.fspath(error.filename)
         if name is not None:
-            said = f"{name}: {said}"
+            said = f"{name}: {_way_out(error, os.fsdecode(name)) or said}"
     return public_text(said)
+
+
+def _way_out(error: OSError, name: str) -> str | None:
+    """In place of the system's words: what to do, where a newcomer cannot see it."""
+    if isinstance(error, IsADirectoryError):
+        return f"a folder, not a file: name those in it, such as {Path(name) / '*.pcap'}"
+    if isinstance(error, FileNotFoundError) and "://" not in name and not (folder := Path(name).parent).exists():
+        return f"there is no folder {folder}"
+    return None
 
 
 def print_error(error: KwireError | OSError, file: str | None = None) -> None:

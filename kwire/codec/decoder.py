@@ -53,6 +53,7 @@ A length in compact form has 8 or more in its second byte from here on.
 """
 
 LONGEST_GUESS: Final = costs.FEW_NUMBERS
+"""The longest inner array whose length is guessed (int, elements)."""
 MOST_SHAPES: Final = 2
 """Clusters mix replication factors, and have replicas that are not in sync: one shape is often not enough."""
 
@@ -80,6 +81,7 @@ class Variant(NamedTuple):
 
 
 PLAIN: Final = Variant()
+"""The decoder that counts nothing and is strict (``Variant``)."""
 
 
 class Frame(NamedTuple):

@@ -27,6 +27,7 @@ from kwire.schema import model
 __all__ = ["ARRAY_CODES", "FAILURES", "READERS", "BeyondError", "RetryError", "namespace"]
 
 ARRAY_CODES: Final = frozenset(code for code in "hHiIq" if array(code).itemsize == struct.calcsize(f">{code}"))
+"""Letters of ``struct`` (frozenset of str) that ``array.array`` reads with the same size, so both can be used."""
 
 
 class RetryError(ValueError):
@@ -136,6 +137,7 @@ def _pack_many(code: str, values: list[int]) -> bytes:
 READERS: Final = {
     name: _make_reader(code, model.FIXED_SIZES[name]) for name, code in STRUCT_CODES.items() if name != "uuid"
 }
+"""Functions that read one value of a primitive type, by the type's name in schemas (dict of str to function)."""
 
 
 def namespace(structs: dict[str, type[WireStruct]]) -> dict[str, Any]:

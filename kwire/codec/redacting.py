@@ -50,6 +50,7 @@ METADATA_TOPIC_ID: Final = UUID(int=1)
 """Its id, which is the same in every cluster: ``AAAAAAAAAAAAAAAAAAAAAQ`` as Kafka writes it."""
 
 REDACTED: Final = "redacted"
+"""The key (str) of what ``redact`` puts in place of a secret, beside its size: ``{"redacted": 12}``."""
 UNKNOWN: Final = "unknown_tagged_fields"
 SIZE: Final = "bytes"
 """What stands in place of a record set that is left out, ``{"bytes": 13225}``, is named so."""

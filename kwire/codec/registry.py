@@ -42,7 +42,9 @@ __all__ = [
 ]
 
 Implementation = Literal["compiled", "reference"]
+"""Name of a codec: generated source, or the slow reference that tests compare it with."""
 IMPLEMENTATIONS: Final[tuple[Implementation, ...]] = ("compiled", "reference")
+"""Names of both codecs (tuple of str), the usual one first."""
 
 
 class Codec:

@@ -19,10 +19,12 @@ class Source:
         self.made: int = 0
 
     def add(self, *lines: str) -> None:
+        """Add lines at the current depth."""
         self.lines += ["    " * self.depth + line for line in lines]
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
+        """Add ``head``. What is added within the context stands one level deeper; an empty block gets ``pass``."""
         self.add(head)
         self.depth += 1
         before = len(self.lines)
@@ -32,6 +34,7 @@ class Source:
         self.depth -= 1
 
     def name(self, prefix: str) -> str:
+        """A name for a variable that no other has."""
         self.made += 1
         return f"{prefix}{self.made}"
 

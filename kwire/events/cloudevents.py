@@ -77,6 +77,10 @@ __all__ = [
 ]
 
 Mode = Literal["binary", "structured"]
+"""Content mode of an event: "binary" (attributes are headers) or "structured" (one JSON value).
+
+Source: Kafka Protocol Binding for CloudEvents 1.0.2, section 3.
+"""
 
 Headers: TypeAlias = Iterable[tuple[str, bytes | None]]
 

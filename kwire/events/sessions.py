@@ -105,6 +105,7 @@ class Recent(Generic[_V]):
         self._entries: OrderedDict[Hashable, _V] = OrderedDict()
 
     def get(self, key: Hashable) -> _V | None:
+        """The value of ``key``, or None. It becomes no younger."""
         return self._entries.get(key)
 
     def items(self) -> Iterator[tuple[Any, _V]]:
@@ -112,12 +113,14 @@ class Recent(Generic[_V]):
         return iter(self._entries.items())
 
     def pop(self, key: Hashable) -> _V | None:
+        """Take ``key`` out. Returns its value, or None."""
         value = self._entries.pop(key, None)
         if value is not None:
             self._used -= self._cost(value)
         return value
 
     def put(self, key: Hashable, value: _V) -> None:
+        """Set the value of ``key``, which is the youngest then. Forgets the oldest entries above ``most``."""
         self.pop(key)
         self._entries[key] = value
         self._used += self._cost(value)

@@ -395,6 +395,8 @@ def is_no_frame(
         if answer == YES and unnamed and (following <= stop or reader.ends_here == 1):
             answer = _is_confirmed(window, capture, table, scratch, reader, at, stop)
             reader.unsure = 1 if answer == NEED_MORE else 0
+            # What is read of the other direction now does not bring it into question again.
+            conn.by_broker = 2 if answer == YES else 1
         if answer != YES:
             return YES if answer == NO else NEED_MORE
     if _begins_tokens(window, capture, reader, at):

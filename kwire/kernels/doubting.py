@@ -16,6 +16,7 @@ from kwire.kernels.numbers import i16, i32, int64
 from kwire.kernels.pairing import drop, find
 from kwire.kernels.roles import (
     LARGEST_FRAME,
+    NEAR,
     NEED_MORE,
     NEVER,
     NO,
@@ -37,6 +38,7 @@ __all__ = [
     "confirm",
     "is_doubted",
     "is_torn",
+    "note_versions",
     "torn_ends_here",
 ]
 
@@ -60,14 +62,48 @@ HOLED: Final = 3
 TORN: Final = 4
 """and after one that may have records. Sequence numbers say where it ends, and what stands there may be a value of it.
 So something else has to say it, too: who had received it acknowledged it up to there, and no further."""
+FETCHES_NEW: Final = 1
+"""``Connection.spoken``: it has sent a Fetch request whose response has tagged fields behind its last records,"""
+FETCHES_OLD: Final = 2
+"""one without,"""
+PRODUCES_OLD: Final = 4
+"""a Produce request with message sets, which end with a value,"""
+BATCHES: Final = 8
+"""and something that came with Kafka 0.11 or later. Then its Produce requests have batches: behind the value of a
+record stands how many headers there are."""
+MOST_AHEAD: Final = 16
+"""Frames behind one in doubt that are tried whether one of them is certain."""
 MOST_ASKED: Final = 64
 """Requests that wait, of which it is looked whether one asks for records."""
 PERHAPS: Final = 3
 """Besides YES, NO and NEED_MORE."""
+SO_GOOD: Final = 4
+"""YES, if what follows does not speak against it."""
+MOST_FOLLOWING: Final = 5
+"""Answers behind an exchange that are looked at whether somebody asked for them."""
 SHORTEST_REQUEST: Final = 14
 """Bytes of a request, its size included."""
 
 Array = Any
+
+
+@inlined
+def note_versions(conn: Any, api: int, version: int, certain: bool) -> None:
+    """Notes what a request says of its client (``Connection.spoken``). One in doubt speaks against it only."""
+    if api == ApiKey.FETCH and version < 12:
+        conn.spoken |= FETCHES_OLD
+    if api == ApiKey.PRODUCE and version < 3:
+        conn.spoken |= PRODUCES_OLD
+    if certain:
+        if api == ApiKey.FETCH and version >= 12:
+            conn.spoken |= FETCHES_NEW
+        if (
+            api > ApiKey.DELETE_RECORDS
+            or (api == ApiKey.PRODUCE and version >= 3)
+            or (api == ApiKey.FETCH and version >= 4)
+            or (api == ApiKey.METADATA and version >= 5)
+        ):
+            conn.spoken |= BATCHES
 
 
 @inlined
@@ -117,6 +153,21 @@ def _follows(window: Window, capture: Capture, reader: Any, row: int, end: int) 
 
 
 @kernel
+def _leads_to(window: Window, reader: Any, border: int) -> bool:
+    """Whether frames follow one another from the current position to position ``border``, without a hole."""
+    pos = int64(reader.pos)
+    count = 0
+    while pos < border and pos + 4 <= reader.run_end and count < HELD_PIECES:
+        size = i32(window.data, pos + reader.shift)
+        if size < 4 or size > LARGEST_FRAME:
+            return False
+        pos += 4 + size
+        count += 1
+    leads: bool = pos == border and border <= reader.run_end
+    return leads
+
+
+@kernel
 def certainty(window: Window, capture: Capture, table: Apis, reader: Any, asked: Any) -> int:
     """How certain it is that a frame begins at the current position, where one was searched: what ``Stream.certain``
     becomes; -1 where a response waits for what tells it.
@@ -130,6 +181,13 @@ def certainty(window: Window, capture: Capture, table: Apis, reader: Any, asked:
         return int64(2) if reader.response == 0 else stream.certain
     requests = capture.streams[asked.stream]
     conn = capture.connections[reader.slot]
+    if reader.response == 1 and conn.spoken & (FETCHES_NEW | FETCHES_OLD) == FETCHES_NEW:
+        # No value is the end of a response, so what leads up to a certain one without a hole is none.
+        border = int64(stream.proven)
+        if border <= reader.pos and stream.end_order <= reader.now:
+            border = int64(stream.end)
+        if border > reader.pos and _leads_to(window, reader, border):
+            return int64(2)
     if reader.response == 0 or stream.certain == 0 or (reader.pos < stream.proven and requests.searched >= 0):
         return int64(0)  # before the answer that is proven, requests that are missing may have theirs
     piece = window.pieces[reader.piece]
@@ -206,9 +264,9 @@ def _waits_for_records(conn: Any, waiting: Array, until: int) -> bool:
 
 
 @kernel
-def _is_under_way(window: Window, capture: Capture, first: int, row: int, conn: Any) -> bool:
-    """Whether a piece of the answers, from row ``first`` on, begins with one, to a request that waits, which goes on
-    after the beginning of piece ``row``."""
+def _is_under_way(window: Window, capture: Capture, first: int, row: int, conn: Any, number: int) -> bool:
+    """Whether a piece of the answers, from row ``first`` on, begins with one which goes on after the beginning of piece
+    ``row``: the answer to a request that waits, or to one that may be missing before that with id ``number``."""
     pieces = window.pieces
     for p in range(first, row):
         at = pieces[p].off
@@ -216,7 +274,9 @@ def _is_under_way(window: Window, capture: Capture, first: int, row: int, conn: 
             continue
         if pieces[p].pos + 4 + pieces[p].head > pieces[row].pos:
             wanted = int64(i32(window.data, at + 4))
-            if find(conn, capture.waiting, capture.ids, capture.room[0], wanted, int64(NEVER)) >= 0:
+            if (wanted >= 0 and 0 < number - wanted <= NEAR) or find(
+                conn, capture.waiting, capture.ids, capture.room[0], wanted, int64(NEVER)
+            ) >= 0:
                 return True
     return False
 
@@ -291,9 +351,63 @@ def _answer_each(
 
 
 @kernel
+def _next_asked(window: Window, reader: Any, n: int, asked: int, wanted: int, answer: Any) -> tuple[int, int, int]:
+    """Whether a request with the id ``wanted``, behind position ``asked`` in piece ``n``, was captured before the piece
+    ``answer``: YES, NO, or PERHAPS where bytes are missing. Also the piece and position behind it."""
+    data, pieces = window.data, window.pieces
+    while True:
+        while n < reader.seen and pieces[n].pos + pieces[n].len <= asked:
+            n += 1
+        if n >= reader.seen or pieces[n].packet >= answer.packet:
+            # Whoever answers says how much had been asked.
+            return int64(NO) if 0 <= answer.ack <= asked else int64(PERHAPS), n, asked
+        at = pieces[n].off + asked - pieces[n].pos
+        if pieces[n].off < 0 or pieces[n].pos > asked or run_of(pieces, n, reader.seen, at + 12)[0] - at < 12:
+            return int64(PERHAPS), n, asked
+        size = i32(data, at)
+        if size < 8 or size > LARGEST_FRAME:
+            return int64(PERHAPS), n, asked
+        asked += 4 + size
+        if i32(data, at + 8) == wanted:
+            return int64(YES), n, asked
+
+
+@kernel
+def _goes_on_well(window: Window, scratch: Scratch, reader: Any, n: int, asked: int, m: int, answered: int) -> int:
+    """Whether each answer behind position ``answered``, in piece ``m``, was asked for before by a request behind
+    position ``asked``, in piece ``n``: YES, NO or NEED_MORE. YES too where something is missing.
+
+    Values may happen to look like an exchange. It is rare that those behind them do as well, again and again.
+    """
+    data, pieces = window.data, window.pieces
+    other = scratch.readers[1]
+    count = 0
+    while count < MOST_FOLLOWING:
+        count += 1
+        while m < other.seen and pieces[m].pos + pieces[m].len <= answered:
+            m += 1
+        if m >= other.seen:
+            return int64(NEED_MORE)
+        if pieces[m].off < 0 or pieces[m].pos > answered:
+            return int64(YES)
+        begin = pieces[m].off + answered - pieces[m].pos
+        there, after = run_of(pieces, m, other.seen, begin + 8)
+        if there - begin < 8:
+            return int64(NEED_MORE) if after >= other.seen else int64(YES)
+        size = i32(data, begin)
+        if size < 4 or size > LARGEST_FRAME:
+            return int64(NO)
+        said, n, asked = _next_asked(window, reader, n, asked, int64(i32(data, begin + 4)), pieces[m])
+        if said != YES:
+            return int64(NO) if said == NO else int64(YES)
+        answered += 4 + size
+    return int64(YES)
+
+
+@kernel
 def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any) -> tuple[int, int]:
-    """Whether the other direction proves that a request begins at the current position: YES, NO, NEED_MORE, or PERHAPS
-    where the next one does; and where the first answer, or the next one, begins.
+    """Whether the other direction proves that a request begins at the current position: YES, NO, NEED_MORE, SO_GOOD, or
+    PERHAPS where the next one does; and where the first answer, or the next one, begins.
 
     It does if both ends took turns: whole requests from here on, with nothing of the other direction between them;
     then their answers, each to its last byte, and nothing else; then this direction goes on where it stopped. A value
@@ -330,8 +444,9 @@ def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, 
         return int64(NO), none
     begin = pieces[q].pos
     conn = capture.connections[reader.slot]
+    number = int64(i32(window.data, reader.pos + reader.shift + 8))
     if not sure and (
-        _is_under_way(window, capture, first, q, conn) or _waits_for_records(conn, capture.waiting, reader.pos)
+        _is_under_way(window, capture, first, q, conn, number) or _waits_for_records(conn, capture.waiting, reader.pos)
     ):
         return int64(NO), none
     follows = _follows(window, capture, reader, n, asked_end)
@@ -351,6 +466,14 @@ def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, 
     )
     if answer == PERHAPS and asked_end != reader.pos + 4 + i32(window.data, reader.pos + reader.shift):
         return int64(NO), none
+    at = reader.pos + reader.shift
+    tokens = i16(window.data, at + 4) == ApiKey.SASL_HANDSHAKE and i16(window.data, at + 6) == 0
+    if answer in (YES, PERHAPS) and not sure and not tokens:
+        well = _goes_on_well(window, scratch, reader, n, asked_end, m, answered_end)
+        if well == NO:
+            return int64(NO), none
+        if well == NEED_MORE and reader.over == 0 and answer == YES:
+            return int64(SO_GOOD), begin
     if answer == PERHAPS:
         # What follows them is certain all the same.
         return answer, answered_end
@@ -360,9 +483,10 @@ def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, 
 @kernel
 def _answer_behind(
     window: Window, capture: Capture, scratch: Scratch, reader: Any, wanted: int, last: int
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, bool]:
     """The answer to the request ``wanted`` that was captured behind packet ``last``, of those that were not read yet:
-    YES, NO or NEED_MORE; the piece that it begins in, and where in the data it does."""
+    YES, NO or NEED_MORE; the piece that it begins in, where in the data it does, and whether the answers are known up
+    to there. Where they are not, as behind a hole, a segment behind that packet has to begin with one."""
     data, pieces = window.data, window.pieces
     other = scratch.readers[1]
     answers = capture.streams[other.stream]
@@ -371,33 +495,39 @@ def _answer_behind(
     q = other.piece if other.reading == 1 else other.first
     while q < other.seen and pieces[q].pos + pieces[q].len <= answers.next:
         q += 1
-    if answers.synced != 1:
-        while q < other.seen and pieces[q].packet <= last:
-            q += 1
-    if q >= other.seen:
-        return more, none, none
-    pos = answers.next if answers.synced == 1 else pieces[q].pos
+    known = answers.synced == 1
+    pos = int64(answers.next) if known else int64(-1)
     count = int64(0)
     while True:
-        if pieces[q].pos > pos or pieces[q].off < 0:
-            return int64(NO), none, none
-        begin = pieces[q].off + pos - pieces[q].pos
-        there, _ = run_of(pieces, q, other.seen, begin + 8)
-        if there - begin < 8:
-            return more, none, none
-        length = i32(data, begin)
-        if length < 0 or length > LARGEST_FRAME:
-            return int64(NO), none, none
-        if length >= 4 and i32(data, begin + 4) == wanted and pieces[q].packet > last:
-            return int64(YES), q, begin
-        if count == HELD_PIECES:
-            return int64(NO), none, none
-        pos += 4 + length
+        if pos < 0:
+            while q < other.seen and pieces[q].packet <= last:
+                q += 1
+            pos = int64(pieces[q].pos) if q < other.seen else pos
+        if q >= other.seen:
+            return more, none, none, known
+        if pieces[q].off < 0 or count == HELD_PIECES:
+            return int64(NO), none, none, known
         count += 1
+        length = int64(-1)
+        begin = pieces[q].off + pos - pieces[q].pos
+        if pieces[q].pos <= pos:
+            there, after = run_of(pieces, q, other.seen, begin + 8)
+            if there - begin < 8 and (last < 0 or after >= other.seen):
+                return more, none, none, known
+            length = i32(data, begin) if there - begin >= 8 else length
+        if length < 0 or length > LARGEST_FRAME:
+            if last < 0:
+                return int64(NO), none, none, known
+            # What begins with the next segment is tried.
+            q = q + 1 if pieces[q].pos <= pos else q
+            pos = int64(-1)
+            known = False
+            continue
+        if length >= 4 and i32(data, begin + 4) == wanted and pieces[q].packet > last:
+            return int64(YES), q, begin, known
+        pos += 4 + length
         while q < other.seen and pieces[q].pos + pieces[q].len <= pos:
             q += 1
-        if q >= other.seen:
-            return more, none, none
 
 
 @kernel
@@ -410,12 +540,11 @@ def _acknowledged(window: Window, capture: Capture, table: Apis, scratch: Scratc
     """
     data, pieces = window.data, window.pieces
     other = scratch.readers[1]
-    answers = capture.streams[other.stream]
     at = reader.pos + reader.shift
     wanted = i32(data, at + 8)
     end = reader.pos + 4 + size
     last = pieces[piece_with_end(window, reader, end)].packet
-    said, q, begin = _answer_behind(window, capture, scratch, reader, wanted, last)
+    said, q, begin, framed = _answer_behind(window, capture, scratch, reader, wanted, last)
     if said != YES:
         return said
     known = pieces[q].ack
@@ -434,7 +563,7 @@ def _acknowledged(window: Window, capture: Capture, table: Apis, scratch: Scratc
         return NO
     there, _ = run_of(pieces, q, other.seen, begin + 4 + i32(data, begin))
     body = fits_all(data, begin, there, int64(1), api, version, table, scratch)
-    if body == SO_FAR and answers.synced != 1:
+    if body == SO_FAR and not framed:
         return int64(NO) if reader.over == 1 else int64(NEED_MORE)
     if body not in (FITS, SO_FAR):
         return NO
@@ -473,7 +602,7 @@ def torn_ends_here(window: Window, capture: Capture, scratch: Scratch, reader: A
     if row < 0 or capture.waiting[row].doubted != TORN:
         return NO
     wanted = int64(capture.waiting[row].id)
-    said, q, _ = _answer_behind(window, capture, scratch, reader, wanted, int64(-1))
+    said, q, _, _ = _answer_behind(window, capture, scratch, reader, wanted, int64(-1))
     if said != YES:
         return said
     return int64(YES) if window.pieces[q].ack == reader.pos else int64(NO)
@@ -489,6 +618,41 @@ def _forget_doubted(capture: Capture, conn: Any, number: int) -> None:
         if capture.waiting[row].doubted == 1 and capture.waiting[row].id >= number:
             drop(conn, capture.waiting, capture.ids, capture.room[0], row)
         row = before
+
+
+@kernel
+def _leads_on(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any) -> int:
+    """Whether requests follow one another, from the one at the current position to one which is certain or to the end
+    of the stream, without a hole: YES, NO or NEED_MORE. No value is the end of a request, so none of them is one."""
+    data = window.data
+    stream = capture.streams[reader.stream]
+    began, piece = int64(reader.pos), int64(reader.piece)
+    said = int64(NEED_MORE)
+    count = 0
+    while said == NEED_MORE and count < MOST_AHEAD:
+        count += 1
+        size = i32(data, reader.pos + reader.shift)
+        reader.pos += 4 + size
+        if reader.pos == stream.end and stream.end_order <= reader.now:
+            said = int64(YES)
+        elif reader.pos >= reader.run_end:
+            break
+        elif plausible_request(data, reader.pos + reader.shift, reader.run_end + reader.shift, table.apis) == NO:
+            said = int64(NO)
+        else:
+            size = i32(data, reader.pos + reader.shift) if reader.run_end - reader.pos >= 4 else int64(LARGEST_FRAME)
+            if reader.pos + 4 + size > reader.run_end:
+                break
+            reader.piece = piece_with_end(window, reader, reader.pos + 1)
+            if (
+                _acknowledged(window, capture, table, scratch, reader, size) == YES
+                or _exchanged(window, capture, table, scratch, reader)[0] == YES
+            ):
+                said = int64(YES)
+    if said == NEED_MORE and (reader.ends_here == 1 or count == MOST_AHEAD):
+        said = int64(NO)
+    reader.pos, reader.piece = began, piece
+    return said
 
 
 @kernel
@@ -519,17 +683,12 @@ def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, rea
         elif before == NEED_MORE:
             known = before
     said, begin = _exchanged(window, capture, table, scratch, reader)
-    if said == YES:
-        if _in_doubt(stream):
+    leads = int64(NO)
+    if _in_doubt(stream) and conn.spoken & (BATCHES | PRODUCES_OLD) == BATCHES and YES not in (known, said):
+        leads = _leads_on(window, capture, table, scratch, reader)
+        if leads == YES:
+            stream.certain = 2
             _forget_doubted(capture, conn, number)
-        stream.certain = 1
-    elif said == PERHAPS and _in_doubt(stream):
-        stream.proven = end
-    if said in (YES, PERHAPS):
-        answers.proven = begin
-        return READ
-    if known != NEED_MORE and (said == NO or not is_doubted(stream, other, answers)):
-        return READ
     last = pieces[reader.seen - 1]
     held = last.pos + last.len - reader.pos
     count = reader.seen - reader.piece
@@ -543,7 +702,18 @@ def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, rea
     reader.wake = first_from(
         window.clock, window.first_order, pieces[piece_with_end(window, reader, end)].clock + HELD_FOR
     )
-    if reader.wake <= reader.now or held > MOST_HELD or count > HELD_PIECES:
+    too_much = reader.wake <= reader.now or held > MOST_HELD or count > HELD_PIECES
+    if said == YES or (said == SO_GOOD and too_much):
+        if _in_doubt(stream):
+            _forget_doubted(capture, conn, number)
+        stream.certain = 1
+        answers.proven = begin
+        return READ
+    if said == PERHAPS:
+        stream.proven = end if _in_doubt(stream) else stream.proven
+        answers.proven = begin
+        return READ
+    if too_much or (NEED_MORE not in (known, leads) and (said == NO or not is_doubted(stream, other, answers))):
         return READ
     reader.unsure = 1
     return WAITS

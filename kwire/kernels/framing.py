@@ -60,6 +60,7 @@ from kwire.kernels.doubting import (
     confirm,
     is_doubted,
     is_torn,
+    note_versions,
     torn_ends_here,
 )
 from kwire.kernels.engine import inlined, kernel
@@ -310,6 +311,7 @@ def _request(
     if row.id & LARGEST_ID < RESERVED:
         conn.latest_id = row.id & LARGEST_ID
     _judge_version(row, table)
+    note_versions(conn, int64(row.api), int64(row.version), capture.streams[reader.stream].certain != 0)
     if _is_answered(window, table, scratch, row):
         wait_for(
             conn,

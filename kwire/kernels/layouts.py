@@ -316,7 +316,8 @@ class Connection(Row):
     """How many there will be when it is judged again."""
     by_broker: int
     """1 where its own requests do not set its role. Then another connection to the same broker does, since too little
-    of this one was captured, or the first answer does."""
+    of this one was captured, or the first answer does. 2 where an answer has shown since that the request without a
+    client_id that it begins with is one."""
     waiting_head: int
     waiting_tail: int
     """First and last row in the table of requests that wait for their response, -1 for none."""
@@ -341,6 +342,8 @@ class Connection(Row):
     """Correlation id of the first request seen, -1 before that."""
     latest_id: int
     """That of the latest one, -1 before that; those that Java keeps for SASL do not count."""
+    spoken: int
+    """What its requests say of its client: flags of ``doubting``."""
     told: int
     """1 when the row of an encrypted connection has been written."""
     client: int

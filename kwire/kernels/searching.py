@@ -345,6 +345,9 @@ def resynchronise(
         return BLOCKED
     begin = reader.pos
     piece = reader.piece
+    if reader.response == 0:
+        conn = capture.connections[reader.slot]
+        conn.by_broker = min(conn.by_broker, 1)
     answer = _search(window, capture, table, scratch, reader)
     proven = begin <= stream.proven < reader.run_end
     if proven and (answer != YES or reader.pos + 4 + i32(window.data, reader.pos + reader.shift) > stream.proven):

@@ -431,6 +431,7 @@ def _begin(header: Any, slot: int, order: int, ports: Array, conn: Any, ab: Any,
     conn.raw_tokens = 0
     conn.first_id = -1
     conn.latest_id = -1
+    conn.spoken = 0
     conn.told = 0
     conn.client = -1
     conn.unanswered = 0

@@ -21,7 +21,6 @@ from kwire.log.files import Segment, find, has_segment_name, is_segment
 if TYPE_CHECKING:
     from kwire.log.folders import (
         CHECKPOINTS,
-        Aborted,
         Epoch,
         Folder,
         Overlap,
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
         Producer,
         describe,
         overlaps,
-        read_aborted,
         read_epochs,
         read_offsets,
         read_partition_metadata,
@@ -46,6 +44,7 @@ if TYPE_CHECKING:
         read_time_index,
     )
     from kwire.log.reading import BATCHES, RECORDS, batches, read
+    from kwire.log.transaction_index import Aborted, read_aborted
 
 __all__ = [
     "BATCHES",
@@ -81,7 +80,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Aborted": "folders",
+    "Aborted": "transaction_index",
     "Epoch": "folders",
     "Folder": "folders",
     "Overlap": "folders",
@@ -90,7 +89,7 @@ _MODULES = {
     "Producer": "folders",
     "describe": "folders",
     "overlaps": "folders",
-    "read_aborted": "folders",
+    "read_aborted": "transaction_index",
     "read_epochs": "folders",
     "read_offsets": "folders",
     "read_partition_metadata": "folders",

@@ -33,8 +33,9 @@ except ImportError as _missing:  # pragma: no cover - depends on the installatio
     raise MissingExtraError("log segments", "capture") from _missing
 
 from kwire.log.files import has_segment_name, plain
-from kwire.log.folders import aborted_of, producers_of
+from kwire.log.folders import producers_of
 from kwire.log.regions import Region, headers_of, regions
+from kwire.log.transaction_index import aborted_of
 from kwire.opening import is_regular, open_file
 from kwire.records.control import control_type
 from kwire.records.isolation import ABORT, COMMIT, NEEDED, Points

@@ -9,7 +9,7 @@ Source: those of ``kwire.log.folders`` and ``kwire.log.indexes``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,6 @@ from kwire.log.files import Segment
 from kwire.log.folders import (
     CHECKPOINTS,
     TWICE,
-    read_aborted,
     read_epochs,
     read_offsets,
     read_partition_metadata,
@@ -28,6 +27,7 @@ from kwire.log.folders import (
     read_properties,
 )
 from kwire.log.indexes import check_indexes, read_index, read_time_index
+from kwire.log.transaction_index import read_aborted
 from kwire.opening import is_regular
 from kwire.schema.configs import is_secret
 
@@ -70,12 +70,17 @@ def entries(path: str | Path) -> Entries:
     return made if isinstance(made, Entries) else Entries(kind, made)
 
 
+_INDEXES: Final[Mapping[str, tuple[str, Callable[[Segment], Sequence[Any]]]]] = {
+    ".timeindex": ("time index", read_time_index),
+    ".index": ("offset index", read_index),
+    ".txnindex": ("aborted transactions", lambda segment: read_aborted(segment.transaction_index)),
+}
+
+
 def _of_index(path: Path) -> Entries:
     segment = _segment(path)
-    is_time = path.suffix == ".timeindex"
-    read = read_time_index if is_time else read_index
+    kind, read = _INDEXES[path.suffix]
     rows = [one._asdict() for one in read(segment)]
-    kind = "time index" if is_time else "offset index"
     if not is_regular(segment.path):
         return Entries(kind, rows)
     found = [one for one in check_indexes(segment) if one.file == path.name]
@@ -105,9 +110,7 @@ def _properties(path: Path) -> Entries:
 
 
 _BY_END: Final[Mapping[str, tuple[str, Callable[[Path], Entries | list[Row]]]]] = {
-    ".timeindex": ("time index", _of_index),
-    ".index": ("offset index", _of_index),
-    ".txnindex": ("aborted transactions", lambda path: [one._asdict() for one in read_aborted(path)]),
+    **{suffix: (kind, _of_index) for suffix, (kind, _) in _INDEXES.items()},
     ".snapshot": ("producers", lambda path: [one._asdict() for one in read_producers(path)]),
     "leader-epoch-checkpoint": ("leader epochs", lambda path: [one._asdict() for one in read_epochs(path)]),
     **dict.fromkeys(CHECKPOINTS, ("offsets of partitions", _offsets)),

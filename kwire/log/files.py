@@ -31,7 +31,19 @@ from kwire.opening import is_regular, open_file
 from kwire.records.control import KRAFT_TYPES
 from kwire.records.reader import decode
 
-__all__ = ["Segment", "find", "has_segment_name", "is_segment", "named", "plain", "what_else", "with_topic"]
+__all__ = [
+    "CONTROL_BATCH",
+    "LARGEST",
+    "Segment",
+    "content",
+    "find",
+    "has_segment_name",
+    "is_segment",
+    "named",
+    "plain",
+    "what_else",
+    "with_topic",
+]
 
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 _LAST_OFFSET: Final = 2**63 - 1
@@ -44,8 +56,10 @@ _COMPRESSED: Final = re.compile(r"\.(?:gz|zst|bz2|lz4)$")
 """Ends of names that compressing adds."""
 _HEAD: Final = 17
 """Bytes that tell a segment."""
-_CONTROL_BATCH: Final = 4096
+CONTROL_BATCH: Final = 4096
 """Bytes that hold a batch with a control record."""
+LARGEST: Final = 8 << 20
+"""Bytes of a small file: 200,000 partitions in a checkpoint, 180,000 producers in a snapshot."""
 _LONGEST_METADATA: Final = 4096
 """Bytes of a partition.metadata: a broker writes two short lines."""
 _TOPIC_ID: Final = re.compile(r"^topic_id: *(\S{22}) *$", re.MULTILINE)
@@ -76,6 +90,20 @@ class Segment:
         """The time index beside the segment (it may not exist)."""
         return self.path.with_suffix(".timeindex")
 
+    @property
+    def transaction_index(self) -> Path:
+        """The index of aborted transactions beside the segment (it may not exist)."""
+        return self.path.with_suffix(".txnindex")
+
+
+def content(path: Path, most: int) -> bytes:
+    """A small file. Raises ``CaptureError`` if it has more than ``most`` bytes, ``OSError``."""
+    with open_file(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise CaptureError(f"more than {most} bytes", file=str(path), offset=most)
+    return data
+
 
 def find(path: str | Path) -> list[Segment]:
     """The segments of ``path``: a file, a partition's directory, or a data directory with such directories.
@@ -89,7 +117,8 @@ def find(path: str | Path) -> list[Segment]:
             head = file.read(_HEAD) if is_regular(path) else None
         if head is not None and not is_segment(head, path.name):
             compressed = "compressed: `kwire decode` reads it as it is" if _COMPRESSED.search(path.name) else None
-            said = what_else(path.name) or compressed or "no log segment: no batch begins there"
+            nothing = "no log segment: no batch begins there (of captures, there is `kwire decode`)"
+            said = what_else(path.name) or compressed or nothing
             raise CaptureError(said, file=str(path))
         return [_segment(path)]
     found = [_segment(one) for one in path.iterdir() if has_segment_name(one.name)]
@@ -102,7 +131,9 @@ def find(path: str | Path) -> list[Segment]:
             if has_segment_name(one.name)
         ]
     if not found:
-        raise CaptureError("no log segments in this directory", file=str(path))
+        raise CaptureError(
+            "no log segments in this folder: they are files such as 00000000000000000000.log", file=str(path)
+        )
     return sorted(
         found, key=lambda one: (one.topic or "", one.partition or 0, str(one.path.parent), one.base_offset or 0)
     )
@@ -210,7 +241,7 @@ def _is_of_metadata(path: Path) -> bool:
     """Whether a file begins with a control record that only ``__cluster_metadata`` and its snapshots have."""
     try:
         with open_file(path) as file:
-            head = file.read(_CONTROL_BATCH)
+            head = file.read(CONTROL_BATCH)
         first = next(decode(head, problems=[]), None)
     except (OSError, KwireError):
         return False

@@ -21,7 +21,7 @@ Rules kept here:
 
 - A file that is not as it should be raises ``CaptureError`` with the file and the byte. ``describe`` goes on and lists
   it.
-- Lengths are checked before anything is made, and files are not larger than brokers make them: ``_LARGEST``.
+- Lengths are checked before anything is made, and files are not larger than brokers make them: ``LARGEST``.
 - No code or class is loaded from a file: properties are texts.
 
 Sources: Kafka's CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile, PartitionMetadataFile,
@@ -39,7 +39,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kwire.errors import CaptureError
-from kwire.log.files import Segment, find
+from kwire.log.files import LARGEST, Segment, content, find
+from kwire.log.transaction_index import Aborted, read_aborted
 from kwire.opening import open_file
 from kwire.records.crc import crc32c
 
@@ -48,18 +49,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHECKPOINTS",
-    "Aborted",
     "Epoch",
     "Folder",
     "Overlap",
     "Partition",
     "PartitionMetadata",
     "Producer",
-    "aborted_of",
     "describe",
     "overlaps",
     "producers_of",
-    "read_aborted",
     "read_epochs",
     "read_offsets",
     "read_partition_metadata",
@@ -78,8 +76,6 @@ CHECKPOINTS: Final = {
 TWICE: Final = "is there twice, with different values: the last one counts"
 """A problem of a name in ``meta.properties``."""
 
-_LARGEST: Final = 8 << 20
-"""Bytes of a file: 200,000 partitions in a checkpoint, 180,000 producers in a snapshot."""
 _LONGEST: Final = 64 << 10
 """Bytes of ``meta.properties`` and ``partition.metadata``: brokers write a few lines."""
 
@@ -88,7 +84,6 @@ _OFFSETS: Final = re.compile(rb"(\S+) (-?[0-9]{1,10}) (-?[0-9]{1,19})")
 _EPOCHS: Final = re.compile(rb"(-?[0-9]{1,10}) (-?[0-9]{1,19})")
 _INT64: Final = 1 << 63
 
-_ABORTED: Final = struct.Struct(">hqqqq")
 _SNAPSHOT: Final = struct.Struct(">hIi")
 _PRODUCER: Final = struct.Struct(">qhiqiqiq")
 _SUMMED: Final = 6
@@ -109,16 +104,6 @@ class PartitionMetadata(NamedTuple):
 
     version: int
     topic_id: str
-
-
-class Aborted(NamedTuple):
-    """A transaction that was aborted: the offsets of its first record and of its marker. Also the last stable offset
-    (LSO) when the entry was written."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    last_stable_offset: int
 
 
 class Producer(NamedTuple):
@@ -154,17 +139,9 @@ class Overlap(NamedTuple):
 # --- Files ------------------------------------------------------------------------------------------------------------
 
 
-def _content(path: Path, most: int) -> bytes:
-    with open_file(path) as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise CaptureError(f"more than {most} bytes", file=str(path), offset=most)
-    return data
-
-
 def _checkpoint(path: Path, entry: re.Pattern[bytes], what: str) -> Iterator[tuple[bytes, ...]]:
     """The entries of a checkpoint: a version, how many there are, and a line for each."""
-    data = _content(path, _LARGEST)
+    data = content(path, LARGEST)
     if not data:
         return
     lines = data.split(b"\n")
@@ -239,7 +216,7 @@ def _int64(path: Path, digits: bytes) -> int:
 def read_partition_metadata(path: str | Path) -> PartitionMetadata:
     """What ``partition.metadata`` says. Raises ``CaptureError`` for a file that is none, ``OSError`` without one."""
     path = Path(path)
-    text = _content(path, _LONGEST).decode("ascii", "replace")
+    text = content(path, _LONGEST).decode("ascii", "replace")
     found = re.fullmatch(r"version: *([0-9]{1,9})\s*\ntopic_id: *([A-Za-z0-9_-]{22})\s*", text)
     if found is None:
         raise CaptureError("a version and a topic id were expected", file=str(path), offset=0)
@@ -253,7 +230,7 @@ def read_properties(path: str | Path, on_lost: Callable[[str], None] | None = No
     large or has an escape that is none, ``OSError`` without one.
     """
     path = Path(path)
-    text = _content(path, _LONGEST).decode("latin-1")
+    text = content(path, _LONGEST).decode("latin-1")
     found: dict[str, str] = {}
     # A line that ends in an odd number of backslashes continues in the next. The first spaces there do not count.
     whole = re.sub(r"(?<!\\)((?:\\\\)*)\\(?:\r\n|\r|\n)[ \t\f]*", r"\1", text)
@@ -283,31 +260,9 @@ def _unescaped(path: Path, text: str) -> str:
     return re.sub(r"\\(u[0-9A-Fa-f]{4}|.)", one, text, flags=re.DOTALL) if "\\" in text else text
 
 
-def read_aborted(path: str | Path) -> list[Aborted]:
-    """The entries of a ``.txnindex``. Raises ``CaptureError`` for a file that is none, ``OSError`` without one."""
-    return aborted_of(_content(Path(path), _LARGEST), path)
-
-
-def aborted_of(data: bytes, path: str | Path) -> list[Aborted]:
-    """The entries of a ``.txnindex`` that holds ``data``. ``path`` is for errors: ``CaptureError``."""
-    whole = len(data) - len(data) % _ABORTED.size
-    found = []
-    for at, (version, *fields) in zip(range(0, whole, _ABORTED.size), _ABORTED.iter_unpack(data[:whole]), strict=True):
-        if version != 0:
-            raise CaptureError(f"version {version} is not known", file=str(path), offset=at)
-        one = Aborted(*fields)
-        if not 0 <= one.first_offset <= one.last_offset:
-            said = f"a transaction from offset {one.first_offset} to {one.last_offset}"
-            raise CaptureError(said, file=str(path), offset=at)
-        found.append(one)
-    if whole != len(data):
-        raise CaptureError(f"{len(data) - whole} bytes behind the last whole entry", file=str(path), offset=whole)
-    return found
-
-
 def read_producers(path: str | Path) -> list[Producer]:
     """The producers of a ``.snapshot``. Raises ``CaptureError`` for a file that is none, ``OSError`` without one."""
-    return producers_of(_content(Path(path), _LARGEST), path)
+    return producers_of(content(Path(path), LARGEST), path)
 
 
 def producers_of(data: bytes, path: str | Path) -> list[Producer]:
@@ -487,7 +442,11 @@ def _read(segment: Segment, *, indexes: bool = True) -> tuple[Extent, list[str]]
     first = last = None
     batches = 0
     tables = []
-    indexes = indexes and segment.base_offset is not None and (segment.index.exists() or segment.time_index.exists())
+    indexes = (
+        indexes
+        and segment.base_offset is not None
+        and any(one.exists() for one in (segment.index, segment.time_index, segment.transaction_index))
+    )
     with open_file(segment.path, buffering=0) as stream:
         for region in regions(stream):
             table = headers_of(region)

@@ -1,4 +1,4 @@
-"""Reads ``.index`` and ``.timeindex`` files, and checks them against their segment.
+"""Reads ``.index`` and ``.timeindex`` files, and checks them and ``.txnindex`` files against their segment.
 
 An offset index maps offsets to positions. Its entries are an int32 offset (relative to the number in the file name) and
 an int32 position. A time index maps timestamps to offsets. Its entries are an int64 timestamp and an int32 relative
@@ -10,6 +10,8 @@ A lookup finds its record only if this holds:
 - Its offset is that of the last record of the entry there or of a later entry. Before Kafka 3.8, an append of several
   batches got one index entry, for its last offset.
 - No record up to the offset of a time index entry has a later timestamp, and one of them has just this one.
+- Where an entry of a transaction index says that a producer aborts, the segment has that producer's abort marker.
+  The log cleaner may have removed it.
 
 Kafka's dump-log tool checks the same (``--index-sanity-check``, and when it prints an index). But it compares the
 offset with that of the first entry only. Of an index from before 3.8 it says "Mismatches" although nothing is wrong.
@@ -17,13 +19,12 @@ offset with that of the first entry only. Of an index from before 3.8 it says "M
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from kwire.errors import CaptureError, MissingExtraError
+from kwire.errors import MissingExtraError
 
 try:
     import numpy as np
@@ -31,10 +32,14 @@ except ImportError as _missing:  # pragma: no cover - depends on the installatio
     raise MissingExtraError("log segments", "capture") from _missing
 
 from kwire.kernels.layouts import joined
-from kwire.log.files import Segment
+from kwire.log.files import CONTROL_BATCH, Segment, content
 from kwire.log.regions import headers, headers_of, regions
+from kwire.log.transaction_index import Aborted, read_aborted
 from kwire.naming import public
 from kwire.opening import is_regular, open_file
+from kwire.records.control import control_type
+from kwire.records.isolation import ABORT
+from kwire.records.reader import decode
 from kwire.wire import CONTROL
 
 __all__ = [
@@ -89,14 +94,14 @@ def read_index(segment: Segment) -> list[OffsetEntry]:
     out. ``check_indexes`` says whether the entries are right. Raises ``ValueError`` for a segment whose name is no
     offset, and ``OSError`` if the index cannot be read, or there is none.
     """
-    entries, _ = _entries(_content(segment.index), _OFFSETS)
+    entries, _ = _entries(content(segment.index, _LARGEST), _OFFSETS)
     offsets = entries["offset"].astype(np.int64) + _base(segment)
     return list(map(OffsetEntry, offsets.tolist(), entries["position"].tolist()))
 
 
 def read_time_index(segment: Segment) -> list[TimeEntry]:
     """The entries of the time index beside ``segment``, as ``read_index``."""
-    entries, _ = _entries(_content(segment.time_index), _TIMES)
+    entries, _ = _entries(content(segment.time_index, _LARGEST), _TIMES)
     offsets = entries["offset"].astype(np.int64) + _base(segment)
     return list(map(TimeEntry, entries["timestamp"].tolist(), offsets.tolist()))
 
@@ -107,7 +112,7 @@ def check_indexes(segment: Segment) -> list[IndexProblem]:
     A segment whose name is no offset cannot be checked: ``ValueError``. ``OSError`` if a file cannot be read.
     """
     _base(segment)
-    if not segment.index.exists() and not segment.time_index.exists():
+    if not any(one.exists() for one in (segment.index, segment.time_index, segment.transaction_index)):
         return []
     tables = []
     with open_file(segment.path, buffering=0) as stream:
@@ -125,18 +130,13 @@ def check_against(segment: Segment, tables: Sequence[Any]) -> list[IndexProblem]
     table = table[table["crc_ok"] >= 0]
     found: list[IndexProblem] = []
     if is_regular(segment.index):
-        found += _listed(segment.index.name, _check_offsets(_content(segment.index), table, base))
+        found += _listed(segment.index.name, _check_offsets(content(segment.index, _LARGEST), table, base))
     if is_regular(segment.time_index):
-        found += _listed(segment.time_index.name, _check_times(_content(segment.time_index), table, base))
+        found += _listed(segment.time_index.name, _check_times(content(segment.time_index, _LARGEST), table, base))
+    if is_regular(segment.transaction_index):
+        aborted = read_aborted(segment.transaction_index)
+        found += _listed(segment.transaction_index.name, _check_aborted(aborted, table, segment.path))
     return found
-
-
-def _content(path: Path) -> bytes:
-    """An index. Raises ``CaptureError`` for one that is larger than an index can be, ``OSError``."""
-    with open_file(path) as file:
-        if os.fstat(file.fileno()).st_size > _LARGEST:
-            raise CaptureError(f"an index of more than {_LARGEST} bytes", file=str(path))
-        return file.read(_LARGEST)
 
 
 def _base(segment: Segment) -> int:
@@ -208,3 +208,33 @@ def _check_times(raw: bytes, table: Any, base: int) -> list[tuple[int, str]]:
                 (entry, f"timestamp {time}, but the largest up to offset {offset} is {largest[where[entry]]}")
             )
     return problems
+
+
+def _check_aborted(entries: Sequence[Aborted], table: Any, path: Path) -> list[tuple[int, str]]:
+    problems = []
+    where = np.searchsorted(table["last"], np.array([one.last_offset for one in entries], np.int64))
+    with open_file(path, buffering=0) as file:
+        for entry, (one, at) in enumerate(zip(entries, where.tolist(), strict=True)):
+            # What the log cleaner has removed says nothing against an entry.
+            if at == len(table) or table["base"][at] > one.last_offset:
+                continue
+            batch = table[at]
+            if batch["attributes"] & CONTROL and batch["producer"] == one.producer_id:
+                file.seek(int(batch["position"]))
+                kind = _marker(file.read(min(int(batch["size"]), CONTROL_BATCH)))
+                if kind == ABORT:
+                    continue
+                there = "a marker that is no abort" if kind is None else f"a {kind} marker"
+            else:
+                there = f"{'a marker' if batch['attributes'] & CONTROL else 'records'} of producer {batch['producer']}"
+                there = "records without a producer" if batch["producer"] < 0 else there
+            problems.append(
+                (entry, f"producer {one.producer_id} aborts at offset {one.last_offset}, where the segment has {there}")
+            )
+    return problems
+
+
+def _marker(data: bytes) -> str | None:
+    """The kind of a control batch. None if it cannot be read."""
+    batch = next(decode(data, problems=[]), None)
+    return None if batch is None or not batch.records else control_type(batch.records[0].key)

@@ -26,9 +26,12 @@ from kwire.kernels.segments import EFFORT, framed, read_headers, resync
 __all__ = ["WINDOW", "Bytes", "Ints", "Region", "headers", "headers_of", "regions"]
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+"""Type: a numpy array of bytes (``uint8``)."""
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+"""Type: a numpy array of numbers (``int64``)."""
 
 WINDOW: Final = 8 << 20
+"""How much of a segment is read at once (int, bytes): 8 MiB."""
 _UNREADABLE: Final = (OSError, EOFError, pa.ArrowException)
 """What a stream may raise where it cannot be read."""
 

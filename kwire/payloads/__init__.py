@@ -27,30 +27,19 @@ Needs the extra ``capture`` (numba, numpy, pyarrow).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from kwire.errors import KwireError, needed
+from kwire.errors import needed
 from kwire.limits import DEFAULT_LIMITS, Limits
 
 with needed("columns of payloads", "capture"):
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-from kwire.payloads.types import (
-    HEADER,
-    REQUEST,
-    RESPONSE,
-    BodyOptions,
-    RowOptions,
-    check_options,
-    list_of_records,
-    listed,
-    struct_of,
-)
+from kwire.payloads.types import BodyOptions, RowOptions
 
 if TYPE_CHECKING:
-    from kwire.payloads.messages import How
+    from kwire.payloads.arrays import Arrays
 
 __all__ = [
     "BodyOptions",
@@ -78,12 +67,9 @@ def decode_requests(
     what decoding may use. ``options`` are those of ``kwire.payloads.BodyOptions``. Raises ``KwireError`` for a column
     that is not of bytes, and for a field or API that there is not.
     """
-    from kwire.payloads import messages
-    from kwire.payloads.frames import chunks
+    from kwire.payloads import arrays
 
-    how = _how(REQUEST if body else HEADER, "request", limits, options)
-    type_ = listed(how.type) if how.several else how.type
-    return _chunked((made for one in chunks(column) for made in messages.decoded(one, how)), type_)
+    return _chunked(arrays.decode_requests(column, body=body, limits=limits, **options))
 
 
 def decode_responses(
@@ -101,17 +87,9 @@ def decode_responses(
     the version asked for (KIP-511). With ``several``, all frames of a payload answer that version. ``options`` and
     errors are those of ``decode_requests``.
     """
-    from kwire.payloads import messages
-    from kwire.payloads.frames import chunks
+    from kwire.payloads import arrays
 
-    how = _how(RESPONSE, "response", limits, options)
-    parts, first = [], 0
-    for one in chunks(column):
-        of = (_integers(each, first, len(one)) for each in (api_keys, api_versions))
-        parts.append((one, *of))
-        first += len(one)
-    type_ = listed(how.type) if how.several else how.type
-    return _chunked((made for one, keys, of in parts for made in messages.decoded(one, how, keys, of)), type_)
+    return _chunked(arrays.decode_responses(column, api_keys, api_versions, limits=limits, **options))
 
 
 def decode_records(
@@ -120,29 +98,25 @@ def decode_records(
     metadata: Column | bool = False,
     strict: bool = False,
     secrets: bool = False,
+    fields: Sequence[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> pa.ChunkedArray:
     """Record sets as lists: what ``records`` fields and log segments hold, in any magic and mixture.
 
     An element is a struct of the columns of ``kwire.records.SCHEMA``, ``status`` and ``error``. Records before an error
     stay. Bytes that cannot be read, and bytes that are left over, are an element at the end. A last entry that is cut
-    off has the status ``cut_off``, as in a Fetch response. With ``strict`` it is ``malformed``.
+    off has the status ``cut_off``, as in a Fetch response. With ``strict`` it is ``malformed``. ``fields``: the columns
+    of a record, in this order. Others are not made.
 
     ``metadata``: whether a set is of the topic ``__cluster_metadata`` (a bool, or a column of them). Then secrets are
     left out of its values, unless ``secrets``.
     """
-    from kwire.payloads.frames import chunks
-    from kwire.payloads.record_sets import record_sets
+    from kwire.payloads import arrays
 
-    parts, first = [], 0
-    for one in chunks(column):
-        hides = pa.repeat(bool(metadata) and not secrets, len(one))
-        if isinstance(metadata, pa.Array | pa.ChunkedArray):
-            hides = pc.fill_null(_slice(metadata, first, len(one)), False) if not secrets else hides
-        parts.append((one, hides))
-        first += len(one)
-    made = (lists for one, hides in parts for lists in record_sets(one, hides, strict, limits))
-    return _chunked(made, list_of_records())
+    made = arrays.decode_records(
+        column, metadata=metadata, strict=strict, secrets=secrets, fields=fields, limits=limits
+    )
+    return _chunked(made)
 
 
 def request_records(
@@ -154,7 +128,9 @@ def request_records(
     ``partition``, those of ``kwire.records.SCHEMA``, ``batch``, ``status``, ``error``. A payload that cannot be read is
     one element with its ``status`` and ``error``. ``options`` are those of ``kwire.payloads.RowOptions``.
     """
-    return _rows("RECORDS", column, (), limits, options)
+    from kwire.payloads import arrays
+
+    return _chunked(arrays.rows_of("RECORDS", column, limits=limits, **options))
 
 
 def response_records(
@@ -166,7 +142,9 @@ def response_records(
     **options: Unpack[RowOptions],
 ) -> pa.ChunkedArray:
     """The records in Fetch and ShareFetch responses, as ``request_records`` has them."""
-    return _rows("RECORDS", column, (api_keys, api_versions), limits, options)
+    from kwire.payloads import arrays
+
+    return _chunked(arrays.rows_of("RECORDS", column, api_keys, api_versions, limits=limits, **options))
 
 
 def request_partitions(
@@ -176,7 +154,9 @@ def request_partitions(
 
     It is a struct of the columns of the table ``partitions`` that a payload knows, from ``path`` to ``error``.
     """
-    return _rows("PARTITIONS", column, (), limits, options)
+    from kwire.payloads import arrays
+
+    return _chunked(arrays.rows_of("PARTITIONS", column, limits=limits, **options))
 
 
 def response_partitions(
@@ -188,61 +168,10 @@ def response_partitions(
     **options: Unpack[RowOptions],
 ) -> pa.ChunkedArray:
     """What responses say of partitions, as ``request_partitions`` has it."""
-    return _rows("PARTITIONS", column, (api_keys, api_versions), limits, options)
+    from kwire.payloads import arrays
+
+    return _chunked(arrays.rows_of("PARTITIONS", column, api_keys, api_versions, limits=limits, **options))
 
 
-def _rows(
-    table: str,
-    column: Column,
-    of: tuple[Column | int, ...],
-    limits: Limits,
-    options: RowOptions,
-) -> pa.ChunkedArray:
-    from kwire.payloads import rows
-    from kwire.payloads.frames import chunks
-
-    check_options(options, RowOptions)
-    wanted = rows.wanted(table, limits=limits, **options)
-    made: list[pa.Array] = []
-    first = 0
-    for one in chunks(column):
-        made += rows.lists(one, wanted, *(_integers(each, first, len(one)) for each in of))
-        first += len(one)
-    return _chunked(made, rows.list_of(wanted.schema))
-
-
-def _how(type_: pa.StructType, direction: str, limits: Limits, options: BodyOptions) -> How:
-    from kwire.payloads.messages import How
-
-    check_options(options, BodyOptions)
-    made = struct_of(type_, direction, options)
-    message, api, payloads = None, options.get("api"), options.get("payloads")
-    if api is not None:
-        from kwire.tables.typed import message_of
-
-        message = message_of(api, direction)
-    keeps = message is None if payloads is None else payloads
-    speaks, sized = {"body", "status", "error"}, options.get("sized", False)
-    if sized == "auto" and direction == "response":
-        # Only its body shows where a response begins.
-        speaks.add("correlation_id")
-    reads = "body" in [one.name for one in type_] and not speaks.isdisjoint(one.name for one in made)
-    return How(made, reads, limits, sized, options.get("several", False), options.get("secrets", False), keeps, message)
-
-
-def _integers(values: Column | int, first: int, count: int) -> pa.Array:
-    if isinstance(values, int):
-        return pa.repeat(pa.scalar(values, pa.int64()), count)
-    found = _slice(values, first, count)
-    if len(found) != count or not (pa.types.is_integer(found.type) or pa.types.is_null(found.type)):
-        raise KwireError("API keys and versions are columns of integers, one for each payload, or a number")
-    return found
-
-
-def _slice(column: Column, first: int, count: int) -> pa.Array:
-    part = column.slice(first, count)
-    return part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part
-
-
-def _chunked(parts: Iterable[pa.Array], type_: pa.DataType) -> pa.ChunkedArray:
-    return pa.chunked_array(list(parts), type_)
+def _chunked(arrays: Arrays) -> pa.ChunkedArray:
+    return pa.chunked_array(list(arrays.made), arrays.type)

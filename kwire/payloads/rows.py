@@ -36,7 +36,9 @@ __all__ = ["PARTITIONS", "RECORDS", "Wanted", "list_of", "lists", "rows", "wante
 Array = Any
 
 RECORDS: Final = records.TABLE
+"""The table ``records`` of captures (``CaptureTable``), whose rows are made here of frames in columns."""
 PARTITIONS: Final = partitions.TABLE
+"""The table ``partitions`` of captures (``CaptureTable``), whose rows are made here of frames in columns."""
 _NOT_OF_PAYLOADS: Final = frozenset((*(one.name for one in OF_FRAME), "source", "correlation_id"))
 """Columns that the header has, or that only a capture knows."""
 _MOST: Final = 256 << 20
@@ -80,19 +82,36 @@ def rows(
 
     With ``api_keys`` and ``api_versions`` the payloads are responses.
     """
+    for _, _, made in _parts(column, how, api_keys, api_versions):
+        yield from made
+
+
+_Made = Iterator[tuple[Array, pa.RecordBatch]]
+"""Rows, and of each the number of its payload."""
+
+
+def _parts(
+    column: pa.Array, how: Wanted, api_keys: pa.Array | None, api_versions: pa.Array | None
+) -> Iterator[tuple[int, int, _Made]]:
+    """Some payloads after the other: the number of the first, how many they are, and their rows."""
     reader = Reader()
     for part in parts_of(column, how.sized, how.limits, api_keys, api_versions):
-        if how.sized is False:
-            for numbers, batch in _rows(reader, part, how):
-                yield part.first + numbers, batch
-            continue
-        frames, of = cut(part)
-        for some in frames.windows():
-            for numbers, batch in _rows(reader, some, how):
-                yield part.first + of[some.first + numbers], batch
+        yield part.first, len(part.column), _rows_of(reader, part, how)
 
 
-def _rows(reader: Reader, part: Payloads, how: Wanted) -> Iterator[tuple[Array, pa.RecordBatch]]:
+def _rows_of(reader: Reader, part: Payloads, how: Wanted) -> _Made:
+    """The rows of some payloads."""
+    if how.sized is False:
+        for numbers, batch in _rows(reader, part, how):
+            yield part.first + numbers, batch
+        return
+    frames, of = cut(part)
+    for some in frames.windows():
+        for numbers, batch in _rows(reader, some, how):
+            yield part.first + of[some.first + numbers], batch
+
+
+def _rows(reader: Reader, part: Payloads, how: Wanted) -> _Made:
     """The rows of some payloads that are one frame each."""
     of: dict[str, Array] = {}
     if part.api_keys is not None and part.api_versions is not None:
@@ -128,10 +147,17 @@ def lists(
     column: pa.Array, how: Wanted, api_keys: pa.Array | None = None, api_versions: pa.Array | None = None
 ) -> Iterator[pa.ListArray]:
     """The rows of each payload as lists, in some arrays."""
+    for first, count, made in _parts(column, how, api_keys, api_versions):
+        yield from _lists_of(column.slice(first, count), first, made, how)
+
+
+def _lists_of(part: pa.Array, first: int, made: _Made, how: Wanted) -> Iterator[pa.ListArray]:
+    """The rows of some payloads as lists. ``first``: the number of the first of them."""
     kept: list[tuple[Array, pa.RecordBatch]] = []
     done = size = 0
     left_out = -1
-    for numbers, batch in rows(column, how, api_keys, api_versions):
+    for number_of, batch in made:
+        numbers = number_of - first
         begin = int(np.searchsorted(numbers, left_out, "right"))
         kept.append((numbers[begin:], batch.slice(begin)))
         size += kept[-1][1].nbytes
@@ -139,7 +165,7 @@ def lists(
             continue
         # More rows of the last payload may follow.
         last = int(numbers[-1])
-        yield _lists(column.slice(done, last - done), done, [_cut(*one, last, before=True) for one in kept], how)
+        yield _lists(part.slice(done, last - done), done, [_cut(*one, last, before=True) for one in kept], how)
         done, kept = last, [_cut(*one, last, before=False) for one in kept]
         size = sum(one.nbytes for _, one in kept)
         if size > _MOST:
@@ -147,7 +173,7 @@ def lists(
             said = {"status": TOO_LARGE, "error": f"more than {_MOST >> 20} MiB of rows, which no list can hold"}
             kept = [(np.array([last]), pa.RecordBatch.from_pylist([said], how.schema))]
             size = 0
-    yield _lists(column.slice(done), done, kept, how)
+    yield _lists(part.slice(done), done, kept, how)
 
 
 def _cut(numbers: Array, batch: pa.RecordBatch, last: int, *, before: bool) -> tuple[Array, pa.RecordBatch]:
@@ -158,12 +184,12 @@ def _cut(numbers: Array, batch: pa.RecordBatch, last: int, *, before: bool) -> t
 
 def _lists(part: pa.Array, first: int, kept: list[tuple[Array, pa.RecordBatch]], how: Wanted) -> pa.ListArray:
     numbers = np.concatenate([np.zeros(0, np.int64), *(one for one, _ in kept)]) - first
-    structs = [batch.to_struct_array() for _, batch in kept]
     type_ = list_of(how.schema)
-    values = pa.concat_arrays(structs) if structs else pa.array([], type_.value_type)
+    structs = [pa.StructArray.from_arrays(batch.columns, fields=list(type_.value_type)) for _, batch in kept]
+    values = structs[0] if len(structs) == 1 else pa.concat_arrays(structs or [pa.array([], type_.value_type)])
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(numbers, minlength=len(part)))])
     missing = part.is_null() if part.null_count else None
-    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), values.cast(type_.value_type), type_, mask=missing)
+    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), values, type_, mask=missing)
 
 
 def list_of(schema: pa.Schema) -> pa.DataType:

@@ -26,6 +26,7 @@ from kwire.protocol.secrets import is_doubtful
 __all__ = ["Made", "Row", "name_of", "nothing", "request_row", "response_row", "sized_as"]
 
 Row = dict[str, Any]
+"""Type: the columns of one row, by name."""
 Made = Callable[[WireMessage, int], Any]
 """Makes what ``body`` is to be, of a body and its version."""
 

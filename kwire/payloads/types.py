@@ -119,6 +119,7 @@ HEADER: Final = pa.struct([field for field in REQUEST if field.name != "body"])
 """What ``decode_requests`` makes with ``body=False``."""
 
 RESPONSE: Final = pa.struct([field for field in REQUEST if field.name != "client_id"])
+"""What ``decode_responses`` makes with ``body=False`` (``pyarrow.StructType``): no client id."""
 
 
 def with_body(type_: pa.StructType, message: model.Message, payloads: bool) -> pa.StructType:
@@ -156,6 +157,6 @@ def record_type() -> pa.DataType:
     return pa.struct([*fields, *STATUS_FIELDS])
 
 
-def list_of_records() -> pa.DataType:
-    """What ``decode_records`` makes of a payload."""
-    return listed(record_type())
+def list_of_records(fields: Sequence[str] | None = None) -> pa.DataType:
+    """What ``decode_records`` makes of a payload: all columns of a record, or these."""
+    return listed(chosen(record_type(), fields))

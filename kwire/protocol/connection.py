@@ -203,6 +203,7 @@ class Closed:
 
 
 Event = RequestReceived | ResponseReceived | Negotiated | Token | Authenticated | Closed
+"""Type: what ``ClientConnection`` and ``BrokerConnection`` return of received bytes."""
 
 
 @dataclass(slots=True)

@@ -60,6 +60,7 @@ __all__ = [
 ]
 
 Place = dict[str, Any]
+"""Type: fields of a message by name. The value is a ``Place`` of the fields below, or says what the bytes hold."""
 
 EMBEDDED: Final[dict[str, Place]] = {
     "JoinGroupRequest": {"protocols": {"metadata": SUBSCRIPTION}},

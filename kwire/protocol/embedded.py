@@ -40,11 +40,14 @@ __all__ = [
 ]
 
 CONSUMER: Final = "consumer"
+"""Protocol type (str) of groups of consumers. Source: Kafka's ``ConsumerProtocol``."""
 CONNECT: Final = "connect"
-"""Types of group protocols."""
+"""Protocol type (str) of groups of Connect workers. Source: Kafka's ``WorkerGroupMember``."""
 
 SUBSCRIPTION: Final = "ConsumerProtocolSubscription"
+"""Schema (str) of the metadata with which a consumer joins its group."""
 ASSIGNMENT: Final = "ConsumerProtocolAssignment"
+"""Schema (str) of what a consumer is assigned."""
 
 _OF_CONNECT: Final = {SUBSCRIPTION: "ConnectWorkerState", ASSIGNMENT: "ConnectAssignment"}
 """What stands in the same place where the protocol is that of Connect."""

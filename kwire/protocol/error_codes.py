@@ -196,6 +196,10 @@ RETRIABLE: Final = frozenset(
         ErrorCode.SHARE_SESSION_LIMIT_REACHED,
     }
 )
+"""Errors after which the same request may succeed later (frozenset of ``ErrorCode``).
+
+Source: Kafka's ``Errors``, those whose exception is a ``RetriableException``.
+"""
 
 _NAMES: Final = {int(code): code.name for code in ErrorCode}
 

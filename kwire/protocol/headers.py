@@ -47,7 +47,9 @@ __all__ = [
 
 # Looking a member up in its enumeration takes five times as long as the comparison.
 API_VERSIONS: Final = ApiKey.API_VERSIONS
+"""``ApiKey.API_VERSIONS``. Its responses have header version 0 in all versions (KIP-511)."""
 CONTROLLED_SHUTDOWN: Final = ApiKey.CONTROLLED_SHUTDOWN
+"""``ApiKey.CONTROLLED_SHUTDOWN``. Its requests of version 0 have no client id."""
 _UNSUPPORTED_VERSION: Final = (35).to_bytes(2, "big")
 
 

@@ -64,9 +64,11 @@ class Plain:
         self._token = "\0".join((authorize, user, password)).encode()
 
     def first(self) -> bytes:
+        """The only token: identity, user and password (RFC 4616)."""
         return self._token
 
     def next(self, challenge: bytes) -> None:
+        """None: the exchange is through. Raises ``ProtocolError`` if the broker answers with bytes."""
         if challenge:
             raise ProtocolError(f"PLAIN: the broker answers with {len(challenge)} bytes")
 
@@ -83,9 +85,11 @@ class OAuthBearer:
         self._token = ("n,,\x01" + "".join(f"{one}\x01" for one in parts) + "\x01").encode()
 
     def first(self) -> bytes:
+        """The token of the authorization server with its extensions (RFC 7628)."""
         return self._token
 
     def next(self, challenge: bytes) -> bytes | None:
+        """The answer to an error; None if there was none."""
         # An error is acknowledged, and the broker refuses the client then.
         return b"\x01" if challenge else None
 
@@ -119,9 +123,14 @@ class Scram:
         self._done = False
 
     def first(self) -> bytes:
+        """The client-first message (RFC 5802, 7)."""
         return f"n,,{self._bare}".encode()
 
     def next(self, challenge: bytes) -> bytes | None:
+        """The client-final message; None after the broker has proved that it knows the password.
+
+        Raises ``ProtocolError`` if the broker refuses, or does not know the password.
+        """
         fields = self._fields(challenge)
         if "e" in fields:
             raise ProtocolError(f"{self.mechanism}: the broker refuses: {fields['e'][:100]}")

@@ -57,6 +57,7 @@ __all__ = [
 ]
 
 ENVELOPE: Final = "EnvelopeRequest"
+"""Name (str) of the message that carries another request (KIP-590)."""
 CONTROLS: Final = r"[\x00-\x1f\x7f]"
 """Control characters of ASCII, as a pattern."""
 _FIELD: Final = "request_data"

@@ -30,6 +30,7 @@ A Kafka timestamp has milliseconds, a capture at most nanoseconds (cut to micros
 """
 
 DICTIONARY: Final = pa.dictionary(pa.int32(), pa.string())
+"""Type (``pyarrow.DictionaryType``) of columns with few different strings: int32 indices."""
 
 HEADERS: Final = pa.list_(
     pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]), nullable=True)

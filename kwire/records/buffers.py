@@ -65,3 +65,4 @@ class Buffers(threading.local):
 
 
 BUFFERS: Final = Buffers()
+"""The arrays of the current thread (``Buffers``), shared by all readers."""

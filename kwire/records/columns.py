@@ -48,7 +48,9 @@ from kwire.wire import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 __all__ = ["FIELDS", "NAMES", "Piece", "RecordColumns", "RecordReader", "place_of"]
 
 FIELDS: Final = {field.name: field for field in (*SCHEMA, POSITION)}
+"""Columns of records by name (dict of str to ``pyarrow.Field``), with the ``position`` that only segments have."""
 NAMES: Final = tuple(SCHEMA.names)
+"""Names of the columns of records (tuple of str), in order."""
 
 _NO_CONTROL: Final = -100_000
 GUESSED: Final = ["key", "header", "header_key", "header_value", "null_header_values"]

@@ -34,6 +34,10 @@ from kwire.errors import DecodeError, EncodeError, LimitError
 __all__ = ["CODECS", "Codec", "compress", "decompress"]
 
 Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+"""Type: name of a compression codec of a record batch.
+
+Source: Kafka's ``CompressionType``, whose ids are the places in ``CODECS``.
+"""
 
 CODECS: Final[tuple[Codec, ...]] = get_args(Codec)
 """Codec names, by their number in the attributes of a batch or message (bits 0 to 2).

@@ -26,7 +26,9 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 ABORT: Final = CONTROL_TYPES[0]
+"""Control record (str) that ends a transaction without effect (KIP-98)."""
 COMMIT: Final = CONTROL_TYPES[1]
+"""Control record (str) that commits a transaction (KIP-98)."""
 
 NEEDED: Final = ("offset", "producer_id", "is_transactional", "is_control")
 """The columns that distinguish records."""

@@ -24,11 +24,13 @@ from kwire.wire import CODEC, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACT
 __all__ = ["TIMESTAMP_TYPES", "Batch", "Headers", "Record", "TimestampType"]
 
 TimestampType = Literal["CreateTime", "LogAppendTime"]
+"""Type: who sets the timestamps of a batch, the producer or the broker (KIP-32)."""
 
 TIMESTAMP_TYPES: Final[tuple[TimestampType, ...]] = ("CreateTime", "LogAppendTime")
 """Names of the timestamp types, as Kafka spells them, by bit 3 of the attributes of a batch or message."""
 
 Headers = list[tuple[str, bytes | None]]
+"""Type: the headers of a record in order, name and value (KIP-82). Names may repeat."""
 
 
 def wrapped64(value: int) -> int:

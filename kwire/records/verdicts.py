@@ -52,10 +52,15 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 Rows = TypeVar("Rows", pa.RecordBatch, pa.StructArray)
 
 OK: Final = "ok"
+"""Status (str): every check of the batch holds."""
 CORRUPT: Final = "corrupt"
+"""Status (str): the checksum of the batch is wrong."""
 MALFORMED: Final = "malformed"
+"""Status (str): the bytes are no records."""
 CUT_OFF: Final = "cut_off"
+"""Status (str): the batch goes on behind the end of the bytes."""
 TOO_LARGE: Final = "too_large"
+"""Status (str): the records are larger than a limit allows."""
 
 
 def verdict(crc_ok: pa.Array) -> tuple[pa.Array, pa.Array]:

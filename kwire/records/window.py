@@ -50,7 +50,9 @@ __all__ = [
 ]
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+"""Type: a numpy array of numbers (``int64``)."""
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+"""Type: a numpy array of bytes (``uint8``)."""
 Table = Any
 """A table of batches: a numpy array of ``kwire.kernels.layouts.BATCH``."""
 
@@ -151,7 +153,9 @@ class PerThread(threading.local):
 
 
 SCRATCH: Final[PerThread] = PerThread()
+"""Memory of the current thread that calls use again (``PerThread``)."""
 NO_TABLE: Final[Table] = np.zeros(0, BATCH)
+"""A table without batches (numpy array of ``BATCH``, length 0)."""
 
 
 class Window:

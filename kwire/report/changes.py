@@ -22,7 +22,9 @@ from kwire.errors import KwireError
 __all__ = ["DATA", "FORMAT", "VERSION", "changes", "figures_of_page"]
 
 FORMAT: Final = "kwire-report"
+"""What figures of a report name as their format (str)."""
 VERSION: Final = 1
+"""The version of the figures' format (int). Figures of a later version are refused."""
 DATA: Final = '<script type="application/json" id="figures">'
 """What stands before the figures in a page."""
 _MOST_BYTES: Final = 64 << 20

@@ -64,6 +64,7 @@ counted.
 
 ROLES: Final = ("writes", "reads", "replicates")
 READS: Final = ("Fetch", "ShareFetch")
+"""APIs (tuple of str) whose responses have records that a client reads."""
 _PATIENCE: Final = 1 << 13
 """What is written and waits for its response: partitions of requests. With acks=0 there is none."""
 _Key = tuple[str, str, str, str | None]

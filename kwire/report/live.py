@@ -31,6 +31,7 @@ from kwire.report.tallies import Rows, rows_of
 __all__ = ["KINDS", "RULES", "TABLES", "Live", "Rates"]
 
 KINDS: Final = ("api", "topic", "client")
+"""What rates are counted by (tuple of str): a block of ``kwire top`` for each."""
 MOST_KEYS: Final = 2_000
 MOST_OF_ALL: Final = 100_000
 MOST_KEPT: Final = 1 << 18

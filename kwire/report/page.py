@@ -30,6 +30,7 @@ from kwire.wire import FIRST_US, LAST_US
 __all__ = ["MOST_ROWS", "Source", "figures", "render"]
 
 MOST_ROWS: Final = 200
+"""The most rows of a table on the page (int)."""
 MOST_LINES: Final = 10
 _MOST_FIGURES: Final = 500
 """Names of a kind that figures for later reports have."""

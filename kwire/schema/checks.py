@@ -91,6 +91,10 @@ MOST_LEVELS: Final = 8
 Kafka's deepest message has 5. Python nests no more than 20 loops, two a level.
 """
 MOST_TAG: Final = 2**31 - 1
+"""The largest number of a tagged field (int).
+
+Kafka reads it as an unsigned varint into an ``int`` of Java (KIP-482).
+"""
 
 _FIELD: Final = re.compile(r"[a-z][a-z0-9_]*")
 _CLASS: Final = re.compile(r"[A-Z][A-Za-z0-9]*")

@@ -67,6 +67,7 @@ PRIMITIVES: Final = frozenset({*FIXED_SIZES, "string", "bytes", "records"})
 """All primitive type names of the schema language."""
 
 Kind = Literal["request", "response", "header", "data"]
+"""Type: what a schema describes: a body, a header, or data that is stored or embedded."""
 
 Secret = Literal["", "always", "config", "frame", "topic"]
 """Whether what a field holds is not to be shown: passwords, tokens, keys.
@@ -113,6 +114,7 @@ class Versions:
 
 
 NO_VERSIONS: Final = Versions(1, 0)
+"""The empty range of versions (``Versions``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,7 @@ class Array:
 
 
 Type = Primitive | StructRef | Array
+"""Type: the type of a field in a schema, for all versions."""
 Default = None | bool | int | float | str | bytes
 """Scalar default as written.
 
@@ -274,6 +277,7 @@ class StructLayout:
 
 
 TypeLayout = PrimitiveLayout | ArrayLayout | StructLayout
+"""Type: the type of a field in one version."""
 
 
 @lru_cache(maxsize=4096)

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         sql_functions,
     )
     from kwire.spark.options import schema_of, table_schema
-    from kwire.spark.payloads import exchanges, partitions_of, records_of
+    from kwire.spark.payloads import exchanges, partitions_of, record_sets_of, records_of
     from kwire.spark.sessions import fetch_sessions, share_sessions
     from kwire.spark.source import KwireDataSource
 
@@ -83,6 +83,7 @@ __all__ = [
     "lineage",
     "partitions_of",
     "read",
+    "record_sets_of",
     "records_of",
     "register",
     "request_partitions",
@@ -119,6 +120,7 @@ _LAZY = {
     "lineage": "kwire.spark.answers",
     "partitions_of": "kwire.spark.payloads",
     "read": "kwire.spark.across",
+    "record_sets_of": "kwire.spark.payloads",
     "records_of": "kwire.spark.payloads",
     "request_partitions": "kwire.spark.functions",
     "request_records": "kwire.spark.functions",

@@ -40,7 +40,7 @@ import pyarrow as pa
 
 from kwire.options import READ
 from kwire.spark.arrow import mapped, packed, unpacked
-from kwire.spark.options import PATHS, Options, check_across, spark_schema, texts
+from kwire.spark.options import PATHS, Options, check_across, columns_of, spark_schema, texts
 from kwire.spark.partitioned import INFER
 from kwire.spark.reader import BAD_FILE, FileReader
 from kwire.spark.sensors import Sensor, by_sensor, parts_of
@@ -138,9 +138,9 @@ def read(
     definition = checked.definition
     check_across(definition)
     schema = spark_schema(definition, asked=True)
-    names = (definition.schema if columns is None else definition.chosen(columns)).names
     files = checked.files()
     beside = checked.folder_columns(files)
+    names = definition.chosen(columns_of(definition, columns, beside)).names
     schema = type(schema)([*(schema[name] for name in names), *beside])
     checked.beside()
     if not files:

@@ -51,7 +51,9 @@ __all__ = ["CHUNK", "FORMATS", "MODES", "Exported", "export", "session_for"]
 Format = Literal["parquet", "delta", "iceberg"]
 Mode = Literal["error", "append", "overwrite"]
 FORMATS: Final[tuple[Format, ...]] = ("parquet", "delta", "iceberg")
+"""Formats that ``export`` writes (tuple of str)."""
 MODES: Final[tuple[Mode, ...]] = ("error", "append", "overwrite")
+"""What ``export`` does with a table that exists (tuple of str), as modes of Spark's writers."""
 
 CHUNK: Final = 256 << 20
 """Bytes of columns that become a file of one partition, or one of each."""

@@ -292,6 +292,7 @@ class Choice:
 
 
 EVERY = Choice()
+"""The choice of every file (``Choice``)."""
 
 
 def find(

@@ -16,7 +16,8 @@ struct, or an array of structs for records. Rules kept here:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
@@ -49,6 +50,7 @@ __all__ = [
     "decode_records",
     "decode_request",
     "decode_response",
+    "hides",
     "request_partitions",
     "request_records",
     "response_partitions",
@@ -96,7 +98,12 @@ def decode_response(
 
 
 def decode_records(
-    payload: ColumnOrName, *, topic: ColumnOrName | None = None, secrets: bool = False, strict: bool = False
+    payload: ColumnOrName,
+    *,
+    topic: ColumnOrName | None = None,
+    secrets: bool = False,
+    strict: bool = False,
+    fields: Sequence[str] | None = None,
 ) -> Column:
     """Decodes a binary column of record sets: what ``records`` fields and log segments hold, in any magic and mixture.
 
@@ -108,15 +115,24 @@ def decode_records(
     that are left over. Their ``status`` is ``cut_off``: a broker cuts the last entry of a Fetch response at its size.
     With ``strict``, for record sets that must be whole, it is ``malformed``.
 
+    ``fields`` are the columns of a record that are made. Most of the time is Spark's, and it grows with their number.
+    ``record_sets_of`` is a table of the same.
+
     A record set does not say of which topic it is. If ``topic`` does, secrets are left out of the values of
     ``__cluster_metadata``, unless ``secrets`` are wanted. Text such as ``{"redacted": 212}`` stands there.
 
     >>> df.select(sql.inline(kwire.spark.decode_records("records")))  # doctest: +SKIP
     """
-    hides = sql.lit(False)
-    if topic is not None and not secrets:
-        hides = sql.coalesce(_column(topic) == METADATA_TOPIC, sql.lit(False))
-    return _udf(_record_sets, list_of_records())(_column(payload), hides, sql.lit(strict)).alias("decode_records")
+    options = sql.lit(_text({"strict": strict, "fields": fields}))
+    made = _udf(_record_sets, list_of_records(fields))(_column(payload), hides(topic, secrets), options)
+    return made.alias("decode_records")
+
+
+def hides(topic: ColumnOrName | None, secrets: bool) -> Column:
+    """Whether secrets are left out of record sets of ``topic``."""
+    if topic is None or secrets:
+        return sql.lit(False)
+    return sql.coalesce(_column(topic) == METADATA_TOPIC, sql.lit(False))
 
 
 def request_records(payload: ColumnOrName, **options: Unpack[RowOptions]) -> Column:
@@ -169,43 +185,42 @@ def api_name(api_key: ColumnOrName) -> Column:
 
 @plainly
 def _requests(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    from kwire.payloads import decode_requests
+    from kwire.payloads.arrays import decode_requests
 
     for payload, options in columns:
-        yield from decode_requests(payload, **_options(options)).chunks
+        yield from decode_requests(payload, **_options(options)).made
 
 
 @plainly
 def _headers(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    from kwire.payloads import decode_requests
+    from kwire.payloads.arrays import decode_requests
 
     for payload, options in columns:
-        yield from decode_requests(payload, body=False, **_options(options)).chunks
+        yield from decode_requests(payload, body=False, **_options(options)).made
 
 
 @plainly
 def _responses(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    from kwire.payloads import decode_responses
+    from kwire.payloads.arrays import decode_responses
 
     for payload, api_key, api_version, options in columns:
-        yield from decode_responses(payload, api_key, api_version, **_options(options)).chunks
+        yield from decode_responses(payload, api_key, api_version, **_options(options)).made
 
 
 @plainly
 def _record_sets(columns: Iterator[tuple[pa.Array, pa.Array, pa.Array]]) -> Iterator[pa.Array]:
-    from kwire.payloads import decode_records
+    from kwire.payloads.arrays import decode_records
 
-    for payload, hides, strict in columns:
-        yield from decode_records(payload, metadata=hides, strict=bool(_value(strict))).chunks
+    for payload, metadata, options in columns:
+        yield from decode_records(payload, metadata=metadata, **_options(options)).made
 
 
 @plainly
 def _lists(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    from kwire.payloads import rows
-    from kwire.payloads.frames import binary
+    from kwire.payloads.arrays import rows_of
 
     for payload, *of, table, options in columns:
-        yield from rows.lists(binary(payload), rows.wanted(_value(table), **_options(options)), *of)
+        yield from rows_of(_value(table), payload, *of, **_options(options)).made
 
 
 def _frames(
@@ -242,15 +257,18 @@ def _names(api_key: pa.Array) -> pa.Array:
 
 @plainly
 def _sql(name: str, count: int, columns: Iterator[Any], **options: Any) -> Iterator[pa.Array]:
-    """The function ``name`` of ``kwire.payloads``, with ``count`` columns. One more is its ``sized``."""
-    import kwire.payloads
+    """The function ``name`` of ``kwire.payloads.arrays``, or the rows of this table, with ``count`` columns.
 
-    function = getattr(kwire.payloads, name)
+    One more column is its ``sized``.
+    """
+    from kwire.payloads import arrays
+
+    function = getattr(arrays, name, None) or partial(arrays.rows_of, name)
     for given in columns:
         # Spark gives one column as it is.
         each = given if isinstance(given, tuple) else (given,)
         sized = {"sized": _value(each[count])} if len(each) > count else {}
-        yield from function(*each[:count], **options | sized).chunks
+        yield from function(*each[:count], **options | sized).made
 
 
 def _sql_request(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
@@ -278,19 +296,19 @@ def _sql_record_sets(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Arr
 
 
 def _sql_request_records(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    return _sql("request_records", 1, columns)
+    return _sql("RECORDS", 1, columns)
 
 
 def _sql_response_records(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    return _sql("response_records", 3, columns)
+    return _sql("RECORDS", 3, columns)
 
 
 def _sql_request_partitions(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    return _sql("request_partitions", 1, columns)
+    return _sql("PARTITIONS", 1, columns)
 
 
 def _sql_response_partitions(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    return _sql("response_partitions", 3, columns)
+    return _sql("PARTITIONS", 3, columns)
 
 
 def sql_functions() -> dict[str, Callable[..., Column]]:

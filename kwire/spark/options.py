@@ -47,14 +47,15 @@ if TYPE_CHECKING:
     from kwire.tables.filters import Filter
     from kwire.tls import KeyLog
 
-__all__ = ["PATHS", "Options", "check_across", "schema_of", "spark_schema", "table_schema", "texts"]
+__all__ = ["PATHS", "Options", "check_across", "columns_of", "schema_of", "spark_schema", "table_schema", "texts"]
 
 FORMATS: Final[dict[str, tables.Kind]] = {CAPTURE: "capture", LOG: "log"}
 """The values of the option ``format``: what tables are made from."""
 
 KEYLOG, TOPIC_IDS = "keylog", "topic_ids"
-PATH, PATHS = "path", "paths"
-"""What ``load`` was given; Spark hands a list over as JSON, under a name of its own."""
+PATH: Final = "path"
+PATHS: Final = "paths"
+"""The option (str) in which Spark hands over the list that ``load`` was given, as JSON. One path is in ``path``."""
 
 KEYLOG_PIECE: Final = 1 << 20
 """Bytes of a key log that are read at once."""
@@ -94,6 +95,21 @@ def spark_schema(table: Table, *, asked: bool = False, columns: tuple[str, ...] 
     always = (table.file, "status")
     schema = from_arrow_schema(pa.schema([*table.schema, *table.asked]) if asked else table.chosen(columns))
     return StructType([StructField(one.name, one.dataType, one.name not in always) for one in schema.fields])
+
+
+def columns_of(table: Table, wanted: Iterable[str] | None, beside: Iterable[StructField]) -> tuple[str, ...] | None:
+    """The columns of the table among those that are ``wanted``; None: all.
+
+    Partition columns (``beside``) may be named too. They are there in any case, after the others. Raises ``ValueError``
+    for what is neither, and where no column of the table is left."""
+    if wanted is None:
+        return None
+    own = {one.name for one in (*table.schema, *table.asked)}
+    there = {one.name.lower() for one in beside}
+    named = [wanted] if isinstance(wanted, str) else list(wanted)
+    chosen = tuple(name for name in named if name in own or name.lower() not in there)
+    table.chosen(chosen)
+    return chosen
 
 
 def _table(name: str, form: str, *, deep: bool) -> Table:
@@ -163,15 +179,26 @@ class Options:
             for name in WITH_ACROSS:
                 if name.lower() in given:
                     raise KwireError(f"the option {name!r} goes with 'across'")
-        try:
-            made.definition.chosen(found["columns"])
-        except ValueError as wrong:
-            raise KwireError(f"the option 'columns': {wrong}") from None
+        if not (made.folders.on and made.beyond_table):
+            made.check_columns([])
         try:
             check_tables(found, [made.definition.name])
         except ValueError as wrong:
             raise KwireError(f"the option {wrong}") from None
         return made
+
+    @property
+    def beyond_table(self) -> list[str]:
+        """What the option ``columns`` names and the table does not have: partition columns, or mistakes."""
+        own = {one.name for one in (*self.definition.schema, *self.definition.asked)}
+        return [name for name in self.values["columns"] or () if name not in own]
+
+    def check_columns(self, beside: Iterable[StructField]) -> tuple[str, ...] | None:
+        """``columns_of`` for the option ``columns``. Raises ``KwireError``."""
+        try:
+            return columns_of(self.definition, self.values["columns"], beside)
+        except ValueError as wrong:
+            raise KwireError(f"the option 'columns': {wrong}") from None
 
     @property
     def is_of_log(self) -> bool:

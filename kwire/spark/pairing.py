@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["MAX_WAIT", "MAX_WAITING", "Frame", "Terms", "Waiting", "pair", "paired"]
 
 MAX_WAIT: Final = 300.0
+"""How long a request waits for its response (float, seconds), unless somebody says otherwise."""
 MAX_WAITING: Final = 1000
-"""Seconds that a request waits, and requests of a connection that wait at once, unless somebody says otherwise."""
+"""The most requests of a connection that wait at once (int), unless somebody says otherwise."""
 
 _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 _ROCKS: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

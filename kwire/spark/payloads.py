@@ -1,7 +1,7 @@
 """Tables of whole frames: the rows that are in them, and requests with their responses.
 
-``records_of`` and ``partitions_of`` take each payload by itself. ``exchanges`` puts the payloads of a connection in
-order of time and pairs them, with one shuffle. Rules kept here:
+``records_of``, ``partitions_of`` and ``record_sets_of`` take each payload by itself. ``exchanges`` puts the payloads of
+a connection in order of time and pairs them, with one shuffle. Rules kept here:
 
 - Columns of the DataFrame stay beside what is made of a payload. A name that both have is refused.
 - What a payload becomes is written batch by batch: it may be more than one Arrow array can hold.
@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql._typing import ColumnOrName
 
+    from kwire.payloads.record_sets import Records
     from kwire.payloads.rows import Wanted
     from kwire.payloads.types import RowOptions
 
-__all__ = ["exchanges", "partitions_of", "records_of"]
+__all__ = ["exchanges", "partitions_of", "record_sets_of", "records_of"]
 
-_PAYLOAD, _KEY, _VERSION = "_kwire_payload", "_kwire_api_key", "_kwire_api_version"
+Array = Any
+
+_PAYLOAD, _KEY, _VERSION, _HIDES = "_kwire_payload", "_kwire_api_key", "_kwire_api_version", "_kwire_hides"
 
 
 def records_of(
@@ -49,7 +52,8 @@ def records_of(
     """
     from kwire.payloads import rows
 
-    return _of(df, payload, api_key, api_version, keep, rows.wanted("RECORDS", **options))
+    wanted = rows.wanted("RECORDS", **options)
+    return _of(df, payload, keep, _answering(api_key, api_version), _Frames(wanted), wanted.schema)
 
 
 def partitions_of(
@@ -67,36 +71,95 @@ def partitions_of(
     """
     from kwire.payloads import rows
 
-    return _of(df, payload, api_key, api_version, keep, rows.wanted("PARTITIONS", **options))
+    wanted = rows.wanted("PARTITIONS", **options)
+    return _of(df, payload, keep, _answering(api_key, api_version), _Frames(wanted), wanted.schema)
+
+
+def record_sets_of(
+    df: DataFrame,
+    records: ColumnOrName = "records",
+    *,
+    topic: ColumnOrName | None = None,
+    keep: Sequence[str] | None = None,
+    fields: Sequence[str] | None = None,
+    strict: bool = False,
+    secrets: bool = False,
+) -> DataFrame:
+    """A row for each record in a binary column of record sets, as ``decode_records`` has them.
+
+    Columns: those of ``df`` that are to be kept (``keep``; all but the record sets), then those of a record, or of
+    these the ``fields``. The other arguments are those of ``decode_records``. A set without records has no row.
+    """
+    from kwire.payloads import record_sets
+    from kwire.spark.functions import hides
+
+    how = record_sets.records(fields, strict)
+    return _of(df, records, keep, {_HIDES: hides(topic, secrets)}, _Sets(how), pa.schema(list(how.type)))
+
+
+def _answering(api_key: ColumnOrName | int | None, api_version: ColumnOrName | int | None) -> dict[str, Any]:
+    """The columns that say what a response answers."""
+    if (api_key is None) != (api_version is None):
+        raise KwireError("api_key and api_version go together: they say which request a response answers")
+    return {} if api_key is None else {_KEY: api_key, _VERSION: api_version}
 
 
 def _of(
     df: DataFrame,
     payload: ColumnOrName,
-    api_key: ColumnOrName | int | None,
-    api_version: ColumnOrName | int | None,
     keep: Sequence[str] | None,
-    wanted: Wanted,
+    given: dict[str, Any],
+    make: _Frames | _Sets,
+    schema: pa.Schema,
 ) -> DataFrame:
+    """What is in the payloads of ``df``, as rows. ``given``: columns that ``make`` needs besides."""
     from pyspark.sql import functions as sql
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
 
     from kwire.spark.functions import _column
 
-    if (api_key is None) != (api_version is None):
-        raise KwireError("api_key and api_version go together: they say which request a response answers")
     kept = [name for name in df.columns if name != payload] if keep is None else list(keep)
-    made = from_arrow_schema(wanted.schema)
+    made = from_arrow_schema(schema)
     both = [name for name in kept if name in made.names]
     if both:
         raise KwireError(f"the column {both[0]!r} would be there twice: leave it out of keep, or rename it")
-    given = {_PAYLOAD: payload, _KEY: api_key, _VERSION: api_version}
     columns = [sql.col(f"`{name}`") for name in kept]
-    columns += [_column(one).alias(name) for name, one in given.items() if one is not None]
+    columns += [_column(one).alias(name) for name, one in {_PAYLOAD: payload, **given}.items()]
     chosen = df.select(*columns)
-    schema = StructType([*(chosen.schema[name] for name in kept), *made.fields])
-    return mapped(chosen, _Rows(tuple(kept), wanted, schema).of, schema)
+    whole = StructType([*(chosen.schema[name] for name in kept), *made.fields])
+    return mapped(chosen, _Rows(tuple(kept), make, whole).of, whole)
+
+
+_Made = Iterator[tuple[Array, pa.RecordBatch]]
+"""Rows, and of each the number of its payload."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Frames:
+    """Makes rows of frames. It is sent to the workers."""
+
+    wanted: Wanted
+
+    def __call__(self, batch: pa.RecordBatch) -> _Made:
+        from kwire.payloads.frames import binary
+        from kwire.payloads.rows import rows
+
+        of = [batch.column(name) for name in (_KEY, _VERSION) if name in batch.schema.names]
+        return rows(binary(batch.column(_PAYLOAD)), self.wanted, *of)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sets:
+    """Makes rows of record sets. It is sent to the workers."""
+
+    how: Records
+
+    def __call__(self, batch: pa.RecordBatch) -> _Made:
+        from kwire.payloads.frames import binary
+        from kwire.payloads.record_sets import rows
+
+        return rows(binary(batch.column(_PAYLOAD)), batch.column(_HIDES), self.how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +167,16 @@ class _Rows:
     """What a task makes. It is sent to the workers."""
 
     kept: tuple[str, ...]
-    wanted: Wanted
+    make: _Frames | _Sets
     schema: Any
 
     def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of some batches of payloads."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        from kwire.payloads.frames import binary
-        from kwire.payloads.rows import rows
-
         schema = to_arrow_schema(self.schema, timezone="UTC")
         for batch in batches:
-            of = [batch.column(name) for name in (_KEY, _VERSION) if name in batch.schema.names]
-            for numbers, found in rows(binary(batch.column(_PAYLOAD)), self.wanted, *of):
+            for numbers, found in self.make(batch):
                 index = pa.array(numbers)
                 kept = [batch.column(name).take(index) for name in self.kept]
                 yield pa.RecordBatch.from_arrays([*kept, *found.columns], schema=schema)

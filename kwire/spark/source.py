@@ -58,8 +58,9 @@ class KwireDataSource(DataSource):
 
     With ``option("format", "log")`` log segments; ``option("deep", True)`` decodes the records of Kafka's own topics.
     ``option("secrets", "show")`` shows passwords and the like, ``option("limits", "total=256MiB")`` bounds the work.
-    ``option("payloads", True)`` keeps the record sets in bodies, ``option("api", "OffsetCommit")`` with
-    ``option("direction", "request")`` makes structs of those of one message.
+    ``option("payloads", True)`` keeps the record sets in bodies. ``option("api", "OffsetCommit")`` makes structs of the
+    bodies of one message: requests, or with ``option("direction", "response")`` responses. For rows of both there is
+    ``option("apis", "OffsetCommit")``.
     ``option("pushFilters", True)`` reads no more than WHERE wants of APIs, topics, clients, times and status.
     ``option("across", True)`` reads all captures of a sensor as one, one after the other (``option("sensor", ...)``);
     ``kwire.spark.read`` does it for many at once.
@@ -81,12 +82,13 @@ class KwireDataSource(DataSource):
         """The columns of the table that was asked for."""
         options, of_catalog = _given(self.options)
         checked = Options.of(options)
-        schema = spark_schema(checked.definition, columns=checked.values["columns"])
+        beside: list[StructField] = []
         if checked.folders.on:
             # A path that is not there is said where it is read: it may come to be.
             with contextlib.suppress(CaptureError):
-                files = checked.files(growing=True)
-                schema = StructType([*schema.fields, *checked.folder_columns(files)])
+                beside = checked.folder_columns(checked.files(growing=True))
+        schema = spark_schema(checked.definition, columns=checked.check_columns(beside))
+        schema = StructType([*schema.fields, *beside])
         if of_catalog:
             for name in object_stores.SECRETS & options.keys():
                 raise KwireError(
@@ -138,7 +140,10 @@ class KwireDataSource(DataSource):
         whole = spark_schema(options.definition, asked=True)
         known = {one.name: one for one in whole.fields}
         beside = [one for one in schema.fields if one.name.lower() not in known]
-        files = _with_folders(options, beside, known, growing=at == STREAM) if beside else None
+        files = None
+        if beside or options.beyond_table:
+            files = _with_folders(options, beside, known, growing=at == STREAM)
+            options.check_columns(options.folder_columns(files))
         for one in schema.fields:
             theirs = known.get(one.name.lower())
             if theirs is None:

@@ -144,3 +144,4 @@ class Stores:
 
 
 NONE: Final = Stores()
+"""Stores of which nothing is known but what a URI says (``Stores``)."""

@@ -47,8 +47,11 @@ Kind = Literal["capture", "events", "log"]
 """What a table is made from: a capture, the records of a capture read as events, or a log segment."""
 
 CAPTURE: Final = "capture"
+"""The kind (str) of tables that are made of a capture."""
 EVENTS: Final = "events"
+"""The kind (str) of tables that are made of the events in a capture's records."""
 LOG: Final = "log"
+"""The kind (str) of tables that are made of a log segment."""
 
 _MODULES: Final[dict[Kind, dict[str, str]]] = {
     CAPTURE: {

@@ -245,6 +245,7 @@ SHOWN: Final = (
     Column("sequence", showing.plain("base_sequence"), right=True),
     Column("status", showing.status, empty="ok"),
 )
+"""What a terminal shows of a batch (tuple of ``Column``)."""
 
 TABLE: Final = CaptureTable(
     name="batches",
@@ -255,3 +256,4 @@ TABLE: Final = CaptureTable(
     shown=SHOWN,
     asked=ASKED,
 )
+"""The table ``batches`` of captures (``CaptureTable``): record batches."""

@@ -204,3 +204,4 @@ TABLE: Final = CaptureTable(
         Column("status", showing.status, empty="ok"),
     ),
 )
+"""The table ``calls`` of captures (``CaptureTable``): requests and their responses."""

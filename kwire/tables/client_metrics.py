@@ -423,3 +423,4 @@ TABLE: Final = CaptureTable(
         Column("status", showing.status, empty="ok"),
     ),
 )
+"""The table ``client_metrics`` of captures (``CaptureTable``): data points that clients push."""

@@ -77,3 +77,4 @@ TABLE: Final = CaptureTable(
         Column("error", showing.plain("error"), shrink=24),
     ),
 )
+"""The table ``cloudevents`` of captures (``CaptureTable``): CloudEvents in records."""

@@ -54,6 +54,7 @@ COMMITTED: Final = pa.field("committed_offset", pa.int64())
 SET_NUMBER: Final = pa.field("set", pa.int64())
 """A column beside it that no table has: the number of the record set, ``NOTHING`` where nothing is waited for."""
 NOTHING: Final = -1
+"""The number (int) of a record set of which nothing is waited for."""
 
 MOST_HELD: Final = 64 << 20
 """Bytes of rows that wait, with what is known of their record sets."""

@@ -69,6 +69,7 @@ APIS: Final = pa.list_(
         nullable=True,
     )
 )
+"""Type (``pyarrow.ListType``) of the column ``apis``: requests by API and version."""
 BROKER_APIS: Final = pa.field(
     "broker_apis",
     pa.list_(
@@ -727,3 +728,4 @@ TABLE: Final = CaptureTable(
         Column("status", showing.status, empty="ok"),
     ),
 )
+"""The table ``connections`` of captures (``CaptureTable``): TCP connections."""

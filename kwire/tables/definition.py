@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["DIRECTIONS", "CaptureTable", "LogTable", "Maker", "Run", "Table", "words"]
 
 DIRECTIONS: Final = ("request", "response")
+"""Words of the column ``direction`` (tuple of str)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

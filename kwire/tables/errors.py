@@ -24,6 +24,7 @@ __all__ = ["TYPE", "column"]
 Array = Any
 
 TYPE: Final = pa.list_(pa.field("element", pa.string(), nullable=True))
+"""Type (``pyarrow.ListType``) of the column ``errors``: names of error codes."""
 _NO_NAMES: Final = pa.array([], pa.string())
 
 

@@ -33,6 +33,7 @@ __all__ = ["EPOCH", "Filter"]
 Array = Any
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+"""The moment from which timestamps count (``datetime``, UTC)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -314,42 +314,53 @@ class FrameColumns:
     # The columns, by their names.
 
     def capture(self) -> Text:
+        """Name of the capture."""
         return columns.constant(self._capture.name, self._count)
 
     def connection(self) -> pa.Array:
+        """Number of the connection (int64)."""
         return pa.array(self._numbers.connection)
 
     def frame(self) -> pa.Array:
+        """Number of the frame in the capture (int64)."""
         return pa.array(self._numbers.number)
 
     def timestamp(self) -> pa.Array:
+        """Capture time of the packet that completed the frame (microseconds in UTC)."""
         valid, nulls = None, self._stats[Stat.NO_TIME]
         if nulls:
             valid = pa.py_buffer(np.packbits(self._of("time") != NO_TIME, bitorder="little"))
         return pa.Array.from_buffers(TIMESTAMP, self._count, [valid, pa.py_buffer(self._numbers.micros)], nulls)
 
     def direction(self) -> Text:
+        """A word of ``DIRECTIONS``."""
         responses = self._stats[Stat.RESPONSES]
         if responses in (0, self._count):
             return columns.constant(DIRECTIONS[responses > 0], self._count)
         return columns.picked(_directions(), self._numbers.response)
 
     def client_host(self) -> Text:
+        """Address of the client."""
         return self._hosts(self._clients)
 
     def client_port(self) -> pa.Array:
+        """TCP port of the client (int32)."""
         return pa.array(self._numbers.client_port)
 
     def broker_host(self) -> Text:
+        """Address of the broker."""
         return self._hosts(self._clients ^ 1)
 
     def broker_port(self) -> pa.Array:
+        """TCP port of the broker (int32)."""
         return pa.array(self._numbers.broker_port)
 
     def api_key(self) -> pa.Array:
+        """API key (int16), null where it is not known."""
         return self._unless(Stat.NO_API, "api", self._numbers.api)
 
     def api_name(self) -> Text:
+        """Name of the API, null where there is none."""
         if self._stats[Stat.NO_NAME]:
             # The last one is that of no API.
             named, keys = _names_or_none(), self._of("api")
@@ -360,9 +371,11 @@ class FrameColumns:
         return columns.constant(named.texts[int(keys[0])].as_py(), self._count)
 
     def api_version(self) -> pa.Array:
+        """Version of the API (int16), null where it is not known."""
         return self._unless(Stat.NO_VERSION, "version", self._numbers.version)
 
     def correlation_id(self) -> pa.Array:
+        """Correlation id (int32), null where the frame has none."""
         return self._unless(Stat.NO_ID, "id", self._numbers.id)
 
     def _unless(self, which: int, name: str, made: Array) -> pa.Array:
@@ -370,23 +383,28 @@ class FrameColumns:
         return pa.array(made, mask=self._of(name) == ABSENT if self._stats[which] else None)
 
     def client_id(self) -> Text:
+        """Client id of the request, null where there is none."""
         numbers = self._numbers.clients[: self._stats[Stat.CLIENTS]].tolist()
         return columns.picked(self._capture.clients(self._frames, numbers), self._numbers.client)
 
     def size(self) -> pa.Array:
+        """Size of the frame without its size field (int64, bytes)."""
         return pa.array(self._numbers.size)
 
     def latency_ms(self) -> pa.Array:
+        """From request to response (float64, milliseconds), null but for responses with a request."""
         made, nulls = self._numbers, self._stats[Stat.NO_LATENCY]
         valid = pa.py_buffer(made.timed) if nulls else None
         return pa.Array.from_buffers(pa.float64(), self._count, [valid, pa.py_buffer(made.millis)], nulls)
 
     def status(self) -> Text:
+        """A word of ``WORDS``."""
         if self._all_ok:
             return columns.constant(WORDS[Status.OK], self._count)
         return columns.pick(WORDS, self._statuses)
 
     def error(self) -> Any:
+        """What is wrong, as a sentence, null where nothing is."""
         if not self._stats[Stat.WRONG] and not self._more:
             return columns.constant(None, self._count)
         reason, detail = self._of("reason"), self._of("detail")
@@ -399,6 +417,7 @@ class FrameColumns:
         return pa.array(texts, pa.string())
 
     def errors(self) -> pa.Array:
+        """Names of the error codes of a response, as ``kwire.tables.errors`` makes them."""
         made = self._numbers
         readable = made.response == 1
         if not self._all_ok:
@@ -443,3 +462,4 @@ TABLE: Final = CaptureTable(
         Column("status", showing.status),
     ),
 )
+"""The table ``frames`` of captures (``CaptureTable``): requests and responses."""

@@ -213,3 +213,4 @@ TABLE: Final = CaptureTable(
         Column("error", showing.plain("error"), shrink=24),
     ),
 )
+"""The table ``hono`` of captures (``CaptureTable``): messages of Eclipse Hono."""

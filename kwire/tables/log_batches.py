@@ -47,3 +47,4 @@ TABLE: Final = LogTable(
         Column("status", showing.status, empty="ok"),
     ),
 )
+"""The table ``batches`` of segments (``LogTable``)."""

@@ -87,6 +87,7 @@ DEEP: Final = LogTable(
         Column("value", showing.plain("decoded_value"), shrink=20),
     ),
 )
+"""The table ``records`` of segments with decoded keys and values (``LogTable``): ``--deep``."""
 
 TABLE: Final = LogTable(
     name="records",
@@ -97,3 +98,4 @@ TABLE: Final = LogTable(
     shown=_SHOWN,
     deep=DEEP,
 )
+"""The table ``records`` of segments (``LogTable``)."""

@@ -275,6 +275,7 @@ TABLE: Final = CaptureTable(
         Column("body", showing.plain("body"), shrink=30),
     ),
 )
+"""The table ``messages`` of captures (``CaptureTable``): bodies."""
 
 
 def typed(api: str, direction: str, *, payloads: bool = False) -> CaptureTable:

@@ -609,3 +609,4 @@ TABLE: Final = CaptureTable(
         Column("status", showing.outcome, empty="ok"),
     ),
 )
+"""The table ``partitions`` of captures (``CaptureTable``): partitions that a body names."""

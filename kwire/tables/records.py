@@ -126,6 +126,7 @@ STATUSES: Final = {
 """What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""
 
 WORDS: Final = columns.status_words(RecordStatus)
+"""Words of the column ``status``, by its number (tuple of str)."""
 _NOT_ACQUIRED: Final = "the batch is in the response for others of its records: the client did not acquire this one"
 SOURCES: Final = ("produce", "fetch")
 
@@ -151,7 +152,10 @@ _SET_FIELDS: Final = {
     ApiKey.SHARE_FETCH: _FETCHED,
 }
 """Where the topic, its id, the partition and the record set stand: registers 0 to 3."""
-R_PARTITION, R_RECORDS = range(2, 4)
+R_PARTITION: Final = 2
+"""Register of the partition's number."""
+R_RECORDS: Final = 3
+"""Register of the record set."""
 assert (R_TOPIC, R_TOPIC_ID) == (0, 1)
 R_ABORTED: Final = R_ACKS + 1
 """The list of aborted transactions, where it is asked for."""
@@ -581,6 +585,7 @@ SHOWN: Final = (
     Column("control", showing.plain("control_type")),
     Column("status", showing.status, empty="ok"),
 )
+"""What a terminal shows of a record (tuple of ``Column``)."""
 
 TABLE: Final = CaptureTable(
     name="records",
@@ -591,3 +596,4 @@ TABLE: Final = CaptureTable(
     shown=SHOWN,
     asked=(*ASKED, DELIVERY),
 )
+"""The table ``records`` of captures (``CaptureTable``): records."""

@@ -9,7 +9,7 @@ Rules kept here:
 - Bytes that are text are shown as text, others in hexadecimal after ``0x``. Null is ``null`` where a null means
   something (keys, values), else ``-``.
 
-A row is a dict by the names of the columns, with times as text (``kwire.cli.output``).
+A row is a dict by the names of the columns, with times as text (``kwire.tables.terminal``).
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 Row = dict[str, Any]
+"""Type: the columns of one row, by name."""
 
 SHOWN: Final = 200
 """Bytes or characters of a value that are looked at: more fit no column."""

@@ -37,8 +37,10 @@ __all__ = ["R_TOPIC", "R_TOPIC_ID", "Names", "Topics", "numbers_of"]
 
 Array = Any
 
-R_TOPIC, R_TOPIC_ID = range(2)
-"""Registers of a topic's name and of its id."""
+R_TOPIC: Final = 0
+"""Register of a topic's name."""
+R_TOPIC_ID: Final = 1
+"""Register of a topic's id."""
 R_NAME, R_ID = range(2)
 """Registers of the programs that find both together."""
 

@@ -47,10 +47,15 @@ __all__ = [
 ]
 
 MICROSECOND: Final = 1_000
+"""A microsecond (int, nanoseconds)."""
 MILLISECOND: Final = 1_000_000
+"""A millisecond (int, nanoseconds)."""
 SECOND: Final = 1_000_000_000
+"""A second (int, nanoseconds)."""
 SEQUENCES: Final = 1 << 32
+"""How many TCP sequence numbers there are (int). Source: RFC 9293, 3.4."""
 LARGEST_SEGMENT: Final = 65_000
+"""The largest payload of a segment that is made (int, bytes): it fits an IPv4 packet of 65,535 with options."""
 NAT64: Final = ipaddress.IPv6Address("64:ff9b::").packed[:12]
 """RFC 6052: IPv4 addresses within IPv6."""
 
@@ -99,6 +104,7 @@ class Work:
 
     @property
     def packets(self) -> list[Packet]:
+        """The packets as they are now. Assigning them forgets what was known of their flows."""
         return self._packets
 
     @packets.setter

@@ -48,18 +48,26 @@ __all__ = [
 ]
 
 FIN: Final = 1
+"""Control bit of TCP (int): the sender sends no more. Source: RFC 9293, 3.1."""
 SYN: Final = 2
+"""Control bit of TCP (int): the connection begins."""
 RST: Final = 4
+"""Control bit of TCP (int): the connection is given up."""
 ACK: Final = 16
-"""Control bits of a TCP header."""
+"""Control bit of TCP (int): the acknowledgement number holds."""
 
 NULL: Final = 0
+"""Link type (int): BSD loopback, family in the byte order of the machine. Source: tcpdump.org, link types."""
 ETHERNET: Final = 1
+"""Link type (int): Ethernet."""
 RAW: Final = 101
+"""Link type (int): IPv4 or IPv6 without a link header."""
 LOOP: Final = 108
+"""Link type (int): OpenBSD loopback, family in network byte order."""
 COOKED: Final = 113
+"""Link type (int): Linux "any" device, SLL."""
 COOKED_2: Final = 276
-"""Link types."""
+"""Link type (int): Linux "any" device, SLL2."""
 
 _IPV4: Final = 0x0800
 _IPV6: Final = 0x86DD

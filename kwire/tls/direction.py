@@ -26,6 +26,7 @@ class _Nothing:
 
 
 NOTHING: Final = _Nothing()
+"""The opener of records (``Opener``) that stands where a secret is missing."""
 
 
 class Direction:
@@ -78,6 +79,7 @@ class Direction:
 
     @property
     def is_open(self) -> bool:
+        """Whether records are still read."""
         return self.over is None
 
     def state(self) -> dict[str, Any]:

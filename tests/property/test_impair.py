@@ -184,8 +184,14 @@ VALUES_MENDED = (
     ("values-acknowledged", "lost-syns", "kafka-3.9-kraft-kafkajs/codecs.pcap", 120),
     ("values-acknowledged", "lost-bursts", "kafka-3.9-kraft-kafkajs/codecs.pcap", 211),
     ("values-acknowledged", "lost-many", "kafka-3.9-kraft-kafkajs/codecs.pcap", 0),
+    # A Fetch response under way: its request is missing, its beginning is, both are.
+    ("values-acknowledged", "lost-first", "kafka-3.9-kraft-kafkajs/codecs.pcap", 203),
+    ("values-acknowledged", "lost-one-way", "kafka-3.9-kraft-kafkajs/codecs.pcap", 228),
+    ("values-acknowledged", "mid-stream", "kafka-3.9-kraft-kafkajs/codecs.pcap", 407),
+    # Whether a request without a client_id was believed depended on where a window ended.
+    ("values-same-client", "lost-bursts", "kafka-4.3-kraft-java/streams.pcap", 229),
 )
-"""Runs in which a value was once a row that says ``ok``."""
+"""Runs in which a value was once a row that says ``ok``, or rows depended on windows."""
 
 
 @pytest.mark.parametrize(("level", "kind", "name", "seed"), VALUES_MENDED)

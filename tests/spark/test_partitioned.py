@@ -226,6 +226,26 @@ def test_a_schema_names_columns_in_any_case_and_types_of_partition_columns(spark
         read.schema("date binary").load(str(tree)).count()
 
 
+def test_the_option_columns_may_name_partition_columns_which_are_there_in_any_case(
+    spark: SparkSession, tree: Path
+) -> None:
+    for columns in ("api_name", "date,api_name", "SENSOR,api_name,date"):
+        assert load(spark, tree, columns=columns).columns == ["api_name", "date", "sensor"]
+    read = kwire.spark.read(str(tree), columns=["date", "api_name"], spark=spark)
+    assert read.columns == ["api_name", "date", "sensor"]
+    for wrong in ("api_name,day", "day"):
+        with pytest.raises(PySparkException, match="the option 'columns': no column 'day' in the table frames"):
+            load(spark, tree, columns=wrong)
+        with pytest.raises(PySparkException, match="the option 'columns': no column 'day' in the table frames"):
+            spark.read.format("kwire").schema("api_name string").option("columns", wrong).load(str(tree)).count()
+    with pytest.raises(ValueError, match="no column 'day' in the table frames"):
+        kwire.spark.read(str(tree), columns=["date", "day"], spark=spark)
+    with pytest.raises(PySparkException, match="the option 'columns': no column of the table frames was chosen"):
+        load(spark, tree, columns="date")
+    with pytest.raises(PySparkException, match="the option 'columns': no column 'date' in the table frames"):
+        load(spark, tree, columns="date,api_name", recursiveFileLookup=True)
+
+
 @pytest.mark.usefixtures("pushing")
 def test_conditions_choose_files_before_any_is_opened(spark: SparkSession, tree: Path) -> None:
     frame = load(spark, tree, pushFilters=True, badFiles="fail", maxPartitionBytes=0)

@@ -80,6 +80,26 @@ def test_records_and_partitions_of_responses(spark: SparkSession) -> None:
     assert found.asDict() == {"records": 5, "partitions": 1, "none": 1, "nothing": None}
 
 
+def test_record_sets_as_a_table_are_their_arrays_as_rows(spark: SparkSession) -> None:
+    secret = encode([Record(b"k", b"p" * 20)])
+    rows = [("a", BATCH), ("__cluster_metadata", secret), ("c", None), ("d", BATCH[:-3]), ("e", b""), ("f", b"\0" * 40)]
+    sets = spark.createDataFrame(
+        [(topic, data and bytearray(data)) for topic, data in rows], "topic string, records binary"
+    )
+    for options in ({}, {"strict": True}, {"secrets": True}, {"fields": ["status", "value"]}):
+        given: Any = options
+        arrays = sets.select("topic", sql.inline(kwire.spark.decode_records("records", topic="topic", **given)))
+        table = kwire.spark.record_sets_of(sets, topic="topic", **given)
+        assert table.schema.simpleString() == arrays.schema.simpleString()
+        assert sorted(table.collect(), key=str) == sorted(arrays.collect(), key=str)
+        hidden = table.where("topic = '__cluster_metadata'").first()
+        assert hidden is not None
+        assert (b"redacted" in hidden.value) is not given.get("secrets", False)
+    without = kwire.spark.record_sets_of(sets, keep=[], fields=["offset"])
+    assert without.columns == ["offset"]
+    assert without.count() == 5 + 1 + 1 + 1
+
+
 def test_what_does_not_go_together_is_said(frames: DataFrame) -> None:
     with pytest.raises(KwireError, match="go together"):
         kwire.spark.records_of(frames, api_key=1)

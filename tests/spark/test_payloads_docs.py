@@ -1,4 +1,4 @@
-"""Every block of docs/payloads.md runs, and what is printed is what stands there."""
+"""Every block of docs/how-to/payload-columns.md runs, and what is printed is what stands there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-PAGE = Path(__file__).parents[2] / "docs/payloads.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/payload-columns.md"
 
 
 def test_blocks_run_and_print_what_they_say(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,7 +20,7 @@ def test_blocks_run_and_print_what_they_say(spark: SparkSession, capsys: pytest.
     assert len(printed) == 2
     names: dict[str, object] = {}
     for number, block in enumerate(blocks):
-        exec(compile(block, f"docs/payloads.md, block {number}", "exec"), names)
+        exec(compile(block, f"docs/how-to/payload-columns.md, block {number}", "exec"), names)
         shown = capsys.readouterr().out
         if number < len(printed):
             assert shown == printed[number]

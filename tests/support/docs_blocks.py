@@ -16,7 +16,7 @@ ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
 GOLDEN: Final = ROOT / "tests" / "golden"
 ELSEWHERE: Final = {
-    "payloads.md": "tests/spark/test_payloads_docs.py",
+    "how-to/payload-columns.md": "tests/spark/test_payloads_docs.py",
     "how-to/cloudevents.md": "tests/spark/test_events_docs.py",
     "how-to/hono.md": "tests/spark/test_events_docs.py",
     "how-to/client-metrics.md": "tests/spark/test_telemetry.py",

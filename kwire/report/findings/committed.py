@@ -20,6 +20,7 @@ __all__ = ["PLACE", "Broker", "Clusters", "Committed", "InOrder", "Place"]
 
 
 Place = tuple[str | None, int | None, str | None, str | None, int | None]
+"""Type: the values of ``PLACE``: broker (host, port), group, topic, partition."""
 
 
 PLACE: Final = (*BROKER, "group_id", "topic", "partition")
@@ -28,6 +29,7 @@ PLACE: Final = (*BROKER, "group_id", "topic", "partition")
 Groups and topics of two clusters may have the same names.
 """
 Broker = tuple[str | None, int | None]
+"""Type: host and port of a broker, both None where they are not known."""
 
 
 @dataclass(slots=True)

@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 SEVERITIES: Final = ("high", "medium", "low")
+"""Severities of findings (tuple of str), the worst first."""
 
 SCHEMA: Final = pa.schema(
     [
@@ -115,8 +116,11 @@ class Finding:
 
 
 FRAME: Final = ("capture", "connection", "frame")
+"""Columns (tuple of str) that name a frame."""
 CLIENT: Final = ("client_host", "client_id")
+"""Columns (tuple of str) that name a client."""
 BROKER: Final = ("broker_host", "broker_port")
+"""Columns (tuple of str) that name a broker."""
 _FRAMES: Final = (
     *FRAME, "timestamp", "direction", *CLIENT, "client_port", *BROKER, "api_name", "api_version", "size", "latency_ms",
     "errors", "status",

@@ -6,14 +6,19 @@ import bz2
 import gzip
 import io
 import random
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import lz4.frame
+import pyarrow as pa
 import pytest
 import zstandard
 
+from kwire import CaptureError, capture
 from kwire.capture.compressed import DamagedError, decompressed
 
+CAPTURE = Path(__file__).parents[2] / "golden" / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
 RANDOM = random.Random(7)
 DATA = b"".join(b"%d,%d;" % (k, RANDOM.randrange(1 << 30)) for k in range(4000))
 SIZES = (1, 7, 100, 4096, 1 << 20)
@@ -98,3 +103,22 @@ def test_other_formats_lose_little(name: str, into: bool) -> None:
         assert data.startswith(found)
         assert len(data) - len(found) <= 64 + len(data) // 16
         assert error is not None
+
+
+@pytest.mark.parametrize("name", COMPRESS)
+def test_a_capture_that_is_compressed_is_read_from_its_path(name: str, tmp_path: Path) -> None:
+    whole = CAPTURE.read_bytes()
+    path = tmp_path / "capture"
+    path.write_bytes(COMPRESS[name](whole))
+    columns = ["frame", "client_id", "api_name", "status"]
+    rows = pa.Table.from_batches(capture.read(CAPTURE, "frames", columns=columns))
+    assert pa.Table.from_batches(capture.read(path, "frames", columns=columns)) == rows
+    assert pa.Table.from_batches(capture.read([path], "frames", columns=columns)) == rows
+    with (
+        path.open("rb") as file,
+        pytest.raises(CaptureError, match=r"\w+: decompress it first, or give kwire its path"),
+    ):
+        list(capture.read(file, "frames"))
+    path.write_bytes(COMPRESS[name](whole)[: -len(whole) // 8])
+    with pytest.raises(CaptureError, match=re.escape(str(path))):
+        list(capture.read(path, "frames"))

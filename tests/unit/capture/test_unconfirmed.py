@@ -223,6 +223,82 @@ def test_a_request_whose_api_is_not_known_may_have_asked_for_records(engine: Eng
     assert "ok" not in {row["status"] for row in made_up[:2]}
 
 
+def before_its_time(talk: Connection, first: int, count: int) -> None:
+    """A Fetch response that the client does not wait for. Its values are copies of the answers to the next requests,
+    each in a segment that is sent just behind its request. Then the true answers, and exchanges."""
+    chain = [sized(metadata_answer(number)) for number in range(first + 1, first + 1 + count)]
+    frame = sized(fetch_answer(first, b"".join(chain)))
+    at = frame.index(chain[0])
+    talk.send(fetch(first)).answer_raw(frame[:at])
+    for number, one in enumerate(chain[:2], first + 1):
+        talk.send(metadata(number, LARGE)).answer_raw(one)
+    for one in chain[2:]:
+        talk.answer_raw(one)
+    talk.answer_raw(frame[at + sum(map(len, chain)) :])
+    for number in range(first + 1, first + 3):
+        talk.answer(metadata_answer(number))
+    for number in range(first + 3, first + 7):
+        talk.send(metadata(number, LARGE)).answer(metadata_answer(number))
+
+
+def certain_answers_are_true(talk: Connection, data: bytes) -> None:
+    """Whether each row of an answer that says ``ok`` is of one that was sent as one, by when that was."""
+    ends = {}
+    for number in range(1, 9):
+        answer = sized(metadata_answer(number))
+        ends[number] = max((one.time for one in talk.packets if one.payload == answer), default=0)
+    found = read(data)
+    answers = [row for row in found if row["direction"] == "response" and row["status"] == "ok"]
+    for row in answers:
+        assert round(row["timestamp"].timestamp() * 1000) == ends[row["correlation_id"]] // 1_000_000
+    assert {6, 7} <= {row["correlation_id"] for row in answers}
+
+
+@engines
+def test_an_exchange_is_none_where_an_answer_follows_that_nobody_asked_for(engine: Engine) -> None:
+    """The beginning of the Fetch response is missing, and its request with it."""
+    talk = Connection()
+    before_its_time(talk, 1, 3)
+    with using(engine):
+        certain_answers_are_true(talk, pcap(talk.packets[2:]))
+
+
+@engines
+def test_a_response_under_way_speaks_against_an_exchange_if_its_request_is_missing_too(engine: Engine) -> None:
+    talk = Connection()
+    before_its_time(talk, 1, 2)
+    with using(engine):
+        certain_answers_are_true(talk, pcap(talk.packets[1:]))
+
+
+@engines
+def test_the_answer_behind_a_hole_in_the_answers_acknowledges_its_request(engine: Engine) -> None:
+    talk = in_turn(1).send(metadata(2, LARGE)).answer(metadata_answer(2)).send(metadata(3, LARGE))
+    talk.send(metadata(4, LARGE)).answer(metadata_answer(3)).answer(metadata_answer(4))
+    with using(engine):
+        found = statuses(without(talk, 6, 7))
+    assert ("request", "Metadata", 4, "ok") in found
+
+
+@engines
+@pytest.mark.parametrize(("ends", "old", "certain"), [(True, False, True), (False, False, False), (True, True, False)])
+def test_requests_up_to_the_end_of_the_stream_are_certain(engine: Engine, ends: bool, old: bool, certain: bool) -> None:
+    """Not where a value may be the last of a frame: in message sets."""
+    talk = Connection().open().send(produce(1, b"v")).answer(produce_answer(1))
+    if old:
+        batch = records.encode([records.Record(None, bytes(200))], magic=1)
+        talk.send(request(0, 2, 2, produce_v2(2, 1, batch)[14:], LARGE)).answer(
+            struct.pack(">ii3siihqqi", 2, 1, b"\0\1t", 1, 0, 0, 0, -1, 0)
+        )
+    gone = len(talk.packets)
+    for number in range(3, 7):
+        talk.send(metadata(number, LARGE))
+    talk = talk.close() if ends else talk
+    with using(engine):
+        found = statuses(without(talk, gone))
+    assert [row[3] for row in found if row[2] in (4, 5, 6)] == ["ok" if certain else "unconfirmed"] * 3
+
+
 @engines
 @pytest.mark.parametrize("flight", [1, 5])
 def test_behind_a_frame_with_a_hole_that_is_as_large_as_it_seems_nothing_is_in_doubt(

@@ -95,7 +95,7 @@ def test_what_beside_a_segment_never_ends_is_not_read_to_its_end(tmp_path: Path)
     os.truncate(tmp_path / "00000000000000000000.index", 3 << 30)
     found = run("decode", tmp_path, "--check-indexes")
     assert (found.returncode, "Traceback" in found.stderr) == (2, False)
-    assert "an index of more than" in found.stderr
+    assert "more than" in found.stderr
 
 
 def test_a_pipe_among_schemas_is_not_waited_for(tmp_path: Path) -> None:

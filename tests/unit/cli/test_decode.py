@@ -27,7 +27,7 @@ from terminal import on_terminal
 
 import kwire.capture
 from kwire import cli, tables
-from kwire.cli.output import texts_of_times
+from kwire.tables.terminal import texts_of_times
 
 SCHEMAS = {name: tables.table(name).schema for name in ("frames", "messages", "records")}
 CAPTURE = Path(__file__).parents[2] / "golden" / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
@@ -306,7 +306,7 @@ def bad(tmp_path: Path) -> Path:
         ("notes.txt", "not a capture", "frames"),
         ("empty.pcap", "empty", "frames"),
         ("missing.pcap", "No such file or directory", "frames"),
-        (".", "Is a directory", "frames"),
+        (".", "a folder, not a file", "frames"),
         ("truncated.pcap.gz", "", "frames"),
         ("wrong.pcap.gz", "", "frames"),
         ("text.pcap", "not a capture", "frames"),
@@ -357,7 +357,7 @@ def test_an_output_that_cannot_be_written_is_one_clear_line(tmp_path: Path, caps
     for format_ in ("parquet", "jsonl", "table"):
         out = tmp_path / "no" / "out"
         assert cli.main(["decode", str(CAPTURE), "--format", format_, "-o", str(out)]) == 2
-        assert capsys.readouterr().err == f"kwire: {out}: No such file or directory\n"
+        assert capsys.readouterr().err == f"kwire: {out}: there is no folder {out.parent}\n"
 
 
 def test_an_existing_file_is_kept_when_writing_fails(

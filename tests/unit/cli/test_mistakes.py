@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
+import gzip
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -126,3 +129,137 @@ def test_client_ids_are_separated_by_commas_and_may_hold_some() -> None:
     told = options.texts({"client_ids": ["a,b", "c"], "topics": ["x", "y"]}, options.LOAD)
     assert told == {"client_ids": r"a\,b,c", "topics": "x,y"}
     assert options.values(told)["client_ids"] == ("a,b", "c")
+
+
+# --- a newcomer's mistakes: each says what to do
+
+
+@pytest.fixture
+def wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with files that are no captures, or not whole ones."""
+    monkeypatch.chdir(tmp_path)
+    whole = gzip.compress(Path(CAPTURE).read_bytes())
+    Path("empty").touch()
+    Path("notes.txt").write_text("02:18:32 IP 127.0.0.1.43872 > 127.0.0.1.9092: Flags [P.]")
+    Path("bytes").write_bytes(b"\xca\xfe\xba\xbe" * 9)
+    Path("cut.pcap.gz").write_bytes(whole[:40])
+    Path("later.pcap.gz").write_bytes(whole[: len(whole) // 2])
+    Path("captures.zip").write_bytes(b"PK\x03\x04" + bytes(40))
+    Path("folder").mkdir()
+    return tmp_path
+
+
+COMMANDS = {
+    "decode": (),
+    "report": ("-o", "page.html"),
+    "audit": (),
+    "findings": (),
+    "lineage": (),
+    "top": (),
+    "export": ("--otlp", "spans.jsonl"),
+    "explain": ("--frame", "1000000"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_says_what_to_do_with_a_wrong_file(
+    command: str, wrong: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = {
+        "missing.pcap": "No such file or directory",
+        "folder/of/missing.pcap": f"there is no folder {Path('folder/of')}",
+        "folder": f"a folder, not a file: name those in it, such as {Path('folder/*.pcap')}",
+        "empty": "the file is empty: no packet is in it yet (tcpdump -U writes each one at once)",
+        "notes.txt": "begins with the bytes 30 32 3a 31, which are text; `tcpdump -w FILE` writes one",
+        "bytes": "begins with the bytes ca fe ba be; `tcpdump -w FILE` writes one",
+        "captures.zip": "compressed with zip: decompress it first",
+        "cut.pcap.gz": "the compressed data is truncated: copy the file again, or wait until it is written",
+        "later.pcap.gz": "the compressed data is truncated: copy the file again, or wait until it is written",
+    }
+    for file, sentence in said.items():
+        assert cli.main([command, file, *COMMANDS[command]]) == 2
+        line = capsys.readouterr().err.splitlines()[0]
+        assert line.startswith(f"kwire: {file}"), line
+        assert sentence in line, line
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in (*COMMANDS, "segments", "schema", "compile", "spark"))])
+def test_an_unknown_option_is_named_before_what_is_missing(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main([*command, "--hlep"] if command else ["--verison"])
+    assert end.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    wrong, right = ("--hlep", "--help") if command else ("--verison", "--version")
+    assert f"unrecognized arguments: {wrong}; did you mean {right}?" in line
+    assert line.endswith("--help)")
+
+
+def test_names_that_are_too_many_to_list_are_listed_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["decode", CAPTURE, "--api", "Nothing"])
+    assert "no API 'Nothing': `kwire schema` lists them" in capsys.readouterr().err
+    assert cli.main(["schema", "Nothing"]) == 2
+    assert "no API or message 'Nothing': `kwire schema` lists them" in capsys.readouterr().err
+    assert cli.main(["schema"]) == 0
+
+
+def test_an_output_in_no_folder_says_which_is_missing(wrong: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["decode", CAPTURE, "-o", "not/here.csv", "--format", "csv"]) == 2
+    assert capsys.readouterr().err == f"kwire: {Path('not/here.csv')}: there is no folder not\n"
+
+
+# --- one API has one direction
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_requests_of_one_api_say_where_its_responses_are(jobs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    many = [CAPTURE, CAPTURE] if jobs == "2" else [CAPTURE]
+
+    def ran(*words: str) -> tuple[set[str], str]:
+        assert cli.main(["decode", *many, "-j", jobs, "--format", "jsonl", "--columns", "direction", *words]) == 0
+        printed = capsys.readouterr()
+        return {json.loads(line)["direction"] for line in printed.out.splitlines()}, printed.err
+
+    rows, note = ran("--api", "Produce")
+    assert rows == {"request"}
+    assert note == (
+        "kwire: note: these are the requests of Produce; --direction response gives its responses, "
+        "--table frames both without their bodies\n"
+    )
+    # What it says is so.
+    assert ran("--api", "Produce", "--direction", "response") == ({"response"}, "")
+    assert ran("--api", "Produce", "--direction", "request") == ({"request"}, "")
+    assert ran("--api", "Produce", "--table", "frames") == ({"request", "response"}, "")
+    assert ran("--api", "Produce,Fetch") == ({"request", "response"}, "")
+
+
+# --- help
+
+
+def helped(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    with pytest.raises(SystemExit) as end:
+        cli.main([*words, "--help"])
+    assert end.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_help_shows_how_to_begin(capsys: pytest.CaptureFixture[str]) -> None:
+    text = helped(capsys)
+    below = text.partition("begin with:\n")[2]
+    for line in re.findall(r"^  (kwire [a-z].*?)  ", below, re.MULTILINE):
+        assert line.split()[1] in cli.make_parser()[1]
+    assert "tcpdump" in below
+    assert "kwire COMMAND --help" in below
+
+
+def test_the_help_of_each_command_says_what_it_does_and_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, parser in cli.make_parser()[1].items():
+        text = helped(capsys, name)
+        assert parser.description
+        if name not in ("compile", "spark"):
+            assert f"\n  kwire {name} " in text.partition("examples:\n")[2], name
+        # Each argument has a sentence.
+        for action in parser._actions:
+            assert action.help or isinstance(action, argparse._SubParsersAction), (name, action.dest)

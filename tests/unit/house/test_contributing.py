@@ -62,6 +62,7 @@ def carried_out(recipe: str, tree: Path) -> list[str]:
     """
     for folder in ("kwire", "schemas", "docs"):
         shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tree)
     files = []
     for indent, name, body in DIFF.findall(RECIPES[recipe]):
         file = tree / name
@@ -71,7 +72,6 @@ def carried_out(recipe: str, tree: Path) -> list[str]:
         files.append(name)
     sources = [name for name in files if name.endswith(".py")]
     if sources and importlib.util.find_spec("ruff"):
-        shutil.copy(ROOT / "pyproject.toml", tree)
         python(tree, "-m", "ruff", "format", "--check", *sources)
         python(tree, "-m", "ruff", "check", "--no-cache", *sources)
     gates.PACKAGE = tree / "kwire"
@@ -276,7 +276,10 @@ OF_TABLES = ("tables/test_tables.py", "tables/test_filters.py", "house/test_docs
         "A table over connections": OF_TABLES,
         "A table over segments": OF_TABLES,
         "A column": tuple(f"tables/test_{name}.py" for name in ("frames", "messages", "typed", "tables")),
-        "A command": ("cli/test_mistakes.py::test_a_mistake_is_one_line",),
+        "A command": (
+            "cli/test_mistakes.py::test_a_mistake_is_one_line",
+            "cli/test_mistakes.py::test_the_help_of_each_command_says_what_it_does_and_has_examples",
+        ),
         "A record codec": (
             "records/test_compression.py::test_a_codec_that_is_not_defined_is_refused",
             "records/test_decoding.py",
@@ -289,7 +292,6 @@ def test_a_recipe_breaks_no_test(recipe: str, tests: tuple[str, ...], tmp_path: 
     python(tmp_path, "docs/fill.py")
     shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__", "golden"))
     (tmp_path / "tests" / "golden").symlink_to(ROOT / "tests" / "golden")
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
     of_unit = [f"tests/unit/{one}" for one in tests]
     python(tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *of_unit)
 

@@ -14,13 +14,18 @@ from docs_site import apis, site
 from kwire import schema, versions
 from kwire.schema.model import ArrayLayout, StructLayout, layout
 
-PAGES = dict(apis.site_pages())
 SAMPLE = [(1, 12, 17), (0, 8, 9), (3, 0, 13), (18, 2, 3), (11, 0, 9), (24, 3, 4), (71, 0, 0)]
 
 
-def test_there_is_a_page_for_each_api_with_each_version_and_two_examples() -> None:
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    """All of them: they take seconds, so each process that collects tests does not make them."""
+    return dict(apis.site_pages())
+
+
+def test_there_is_a_page_for_each_api_with_each_version_and_two_examples(pages: dict[str, str]) -> None:
     for key, name in schema.api_keys().items():
-        text = PAGES[f"reference/apis/{apis.page_of(key)}"]
+        text = pages[f"reference/apis/{apis.page_of(key)}"]
         request = schema.request(key)
         assert request is not None
         assert text.startswith(f"# {name}\n")
@@ -29,18 +34,18 @@ def test_there_is_a_page_for_each_api_with_each_version_and_two_examples() -> No
         assert text.count("```text\n") == 2, name
 
 
-def test_there_is_a_page_for_each_kip_that_schemas_name() -> None:
+def test_there_is_a_page_for_each_kip_that_schemas_name(pages: dict[str, str]) -> None:
     named = set()
     for file in (site.ROOT / "schemas").rglob("*.kwire"):
         named |= set(re.findall(r"KIP-\d+", file.read_text("utf-8")))
-    assert {f"reference/kips/{one}.md" for one in named} <= PAGES.keys()
+    assert {f"reference/kips/{one}.md" for one in named} <= pages.keys()
     assert len(named) > 100
 
 
-def test_examples_have_no_secrets() -> None:
-    text = PAGES[f"reference/apis/{apis.page_of(36)}"]
+def test_examples_have_no_secrets(pages: dict[str, str]) -> None:
+    text = pages[f"reference/apis/{apis.page_of(36)}"]
     assert "redacted" in text or "····" in text or "bytes" in text
-    for one in PAGES.values():
+    for one in pages.values():
         assert "wonderland" not in one
         assert "alice-secret" not in one
 

@@ -81,6 +81,47 @@ def test_kwire_works_from_a_bare_clone(tmp_path: Path) -> None:
     assert probe(tmp_path / "clone", tmp_path).startswith(str(tmp_path / "clone"))
 
 
+def build(tree: Path, when: int) -> dict[str, bytes]:
+    """The archives that are built in a copy of the checkout whose files all have one time, by their names."""
+    shutil.copytree(CHECKOUT, tree, ignore=ignored)
+    # Left over by somebody who ran it, and of no use to others.
+    (tree / "kwire" / "__pycache__").mkdir()
+    (tree / "kwire" / "__pycache__" / f"wire.cpython-3{when % 10}.pyc").write_bytes(bytes([when % 256]))
+    for one in tree.rglob("*"):
+        os.utime(one, (when, when))
+    env = {**os.environ, "SOURCE_DATE_EPOCH": "1790000000"}
+    subprocess.run([sys.executable, "-m", "hatchling", "build"], cwd=tree, env=env, check=True, timeout=120)
+    return {one.name: one.read_bytes() for one in (tree / "dist").iterdir()}
+
+
+def ignored(_directory: str, names: list[str]) -> list[str]:
+    out = ("__pycache__", "build", "dist", "node_modules", "spark-warehouse")
+    return [name for name in names if name in out or (name.startswith((".git", ".venv")) and name != ".github")]
+
+
+@pytest.mark.wide
+def test_two_builds_have_the_same_bytes(tmp_path: Path) -> None:
+    first = build(tmp_path / "here", 1_600_000_001)
+    umask = os.umask(0o077)
+    try:
+        second = build(tmp_path / "somewhere" / "else", 1_700_000_002)
+    finally:
+        os.umask(umask)
+    assert sorted(name.rpartition(".")[2] for name in first) == ["gz", "whl"]
+    assert first == second
+    (source,) = (one for one in first if one.endswith(".gz"))
+    shutil.unpack_archive(tmp_path / "here" / "dist" / source, tmp_path / "unpacked", filter="data")
+    (tree,) = (tmp_path / "unpacked").iterdir()
+    # A source distribution has all that tests and builds need, and its wheel is the same.
+    names = {one.relative_to(tree).as_posix() for one in tree.rglob("*")}
+    assert {".ci/run", ".github/workflows/tests.yml", "Dockerfile", "Makefile", "tests/oldest.txt"} <= names
+    assert not any(one.endswith((".pyc", "__pycache__")) for one in names)
+    env = {**os.environ, "SOURCE_DATE_EPOCH": "1790000000"}
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel"], cwd=tree, env=env, check=True)
+    (wheel,) = (tree / "dist").iterdir()
+    assert wheel.read_bytes() == first[wheel.name]
+
+
 def test_the_oldest_versions_that_are_tested_are_those_that_are_allowed() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]

@@ -17,7 +17,8 @@ import pytest
 from kwire import log
 from kwire.cli import main
 from kwire.errors import CaptureError
-from kwire.log.folders import Aborted, Epoch, Producer
+from kwire.log.folders import Epoch, Producer
+from kwire.log.transaction_index import Aborted
 from kwire.records.crc import crc32c
 
 SEGMENTS = Path(__file__).parents[2] / "golden" / "segments"
@@ -272,4 +273,4 @@ def test_kwire_segments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["segments", str(data)]) == 1
     assert "\x1b" not in capsys.readouterr().out
     assert main(["segments", str(tmp_path / "nothing"), str(tmp_path)]) == 2
-    assert "no log segments in this directory" in capsys.readouterr().err
+    assert "no log segments in this folder" in capsys.readouterr().err

@@ -99,3 +99,47 @@ def test_entries_of_an_index_need_the_file_and_a_segment_that_is_named_by_its_of
 
 def test_a_segment_without_indexes_has_no_problems(partition: Path) -> None:
     assert log.check_indexes(log.find(partition)[0]) == []
+
+
+TRANSACTIONS = Path(__file__).parents[2] / "golden" / "segments" / "4.3-kraft" / "log-tx-0" / f"{0:020}.log"
+"""Of producer 0: records up to 3, a commit marker at 4, records up to 8, abort at 9, commit at 14."""
+
+
+@pytest.mark.parametrize(
+    ("producer", "marker", "text"),
+    [
+        (0, 9, None),
+        (0, 4, "producer 0 aborts at offset 4, where the segment has a commit marker"),
+        (0, 3, "producer 0 aborts at offset 3, where the segment has records of producer 0"),
+        (7, 9, "producer 7 aborts at offset 9, where the segment has a marker of producer 0"),
+        # What the log cleaner has removed is not there, and a later segment may have it.
+        (0, 15, None),
+    ],
+)
+def test_a_transaction_index_is_held_against_the_markers(
+    tmp_path: Path, producer: int, marker: int, text: str | None
+) -> None:
+    segment = tmp_path / "tx-0" / TRANSACTIONS.name
+    segment.parent.mkdir()
+    segment.write_bytes(TRANSACTIONS.read_bytes())
+    right = struct.pack(">hqqqq", 0, 0, 5, 9, 10)
+    segment.with_suffix(".txnindex").write_bytes(right + struct.pack(">hqqqq", 0, producer, 0, marker, 10))
+    found = log.check_indexes(log.find(segment)[0])
+    told = [] if text is None else [f"{segment.stem}.txnindex: entry 1: {text}"]
+    assert list(map(str, found)) == told
+    (partition,) = log.describe(segment.parent).partitions
+    assert partition.problems == told
+
+
+def test_a_marker_that_cannot_be_read_is_no_abort(tmp_path: Path) -> None:
+    segment = tmp_path / "tx-0" / TRANSACTIONS.name
+    segment.parent.mkdir()
+    whole = bytearray(TRANSACTIONS.read_bytes())
+    batch = next(one for one in decode(bytes(whole), problems=[]) if one.base_offset == 9)
+    assert batch.records[0].key is not None
+    at = whole.index(bytes([8]) + batch.records[0].key, whole.index(struct.pack(">q", 9)))
+    whole[at] = 1  # a key that is null
+    segment.write_bytes(whole)
+    segment.with_suffix(".txnindex").write_bytes(struct.pack(">hqqqq", 0, 0, 5, 9, 10))
+    (found,) = log.check_indexes(log.find(segment)[0])
+    assert "a marker that is no abort" in found.message

@@ -175,3 +175,21 @@ def test_record_sets_of_any_array() -> None:
     chunked = pa.chunked_array([pa.array([b"x", one], pa.large_binary()).slice(1) for one in sets])
     assert decode_records(chunked).to_pylist() == made
     assert decode_records(pa.array(sets, pa.binary()), strict=True).to_pylist()[3][-1]["status"] == "malformed"
+
+
+@pytest.mark.parametrize("metadata", [False, True])
+def test_record_sets_have_the_fields_that_are_asked_for(metadata: bool) -> None:
+    sets = pa.array([BATCH, None, b"\0" * 40, BATCH + BATCH[:-3], BATCH[:20] + b"\7" + BATCH[21:]], pa.binary())
+    hides = pa.array([metadata] * 4 + [None])
+    whole = decode_records(sets, metadata=hides)
+    names = [one.name for one in whole.type.value_type]
+    some = [[name] for name in names] + [["error", "value", "offset"], ["headers", "status"], names[::-1]]
+    assert any(one["status"] == "corrupt" for one in whole[4].as_py())
+    for fields in some:
+        made = decode_records(sets, metadata=hides, fields=fields)
+        assert [one.name for one in made.type.value_type] == fields
+        assert made.to_pylist() == [
+            one and [{name: record[name] for name in fields} for record in one] for one in whole.to_pylist()
+        ]
+    with pytest.raises(KwireError, match="no field 'topic': there are offset, timestamp, "):
+        decode_records(sets, fields=["topic"])

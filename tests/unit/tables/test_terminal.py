@@ -10,9 +10,8 @@ import pytest
 from rich.cells import cell_len
 
 from kwire import capture, tables
-from kwire.cli.output import rows_of
-from kwire.cli.table import TableWriter, render
 from kwire.tables.showing import Column, Row, readable
+from kwire.tables.terminal import TableWriter, render, rows_of
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,21 @@ The first rows decide how wide each column is. After that, rows are written as t
 ends in an ellipsis. If the columns do not fit the terminal, the flexible ones shrink. If they still do not fit, a row
 takes several lines, with some columns in each. Columns that are the answer (``Column.wrap``) continue in further lines.
 If there is no room for them beside each other, each row is a paragraph.
-``kwire.tables.showing`` says what a column is and what it shows of a value.
+``kwire.tables.showing`` says what a column is and what it shows of a value. ``rows_of`` makes its rows of a batch.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
-from typing import IO, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, Any, Final
+
+import pyarrow as pa
 
 from kwire.tables.showing import Column, Row
+from kwire.wire import FIRST_US, LAST_US, finite
 
-__all__ = ["TableWriter", "render"]
+__all__ = ["TableWriter", "render", "rows_of", "texts_of_times"]
 
 SAMPLE: Final = 200
 """Rows that are looked at before the first is written."""
@@ -24,6 +27,7 @@ _INDENT: Final = 2
 """Cells before the further lines of a row."""
 UNBOUND: Final = 160
 """Width of a table that goes to a file or a pipe."""
+_ROWS_AT_ONCE: Final = 1000
 
 
 def _width(text: str) -> int:
@@ -241,3 +245,45 @@ class TableWriter:
             # A line without a value says nothing.
             if line or not indent:
                 self._file.write(" " * indent + line + "\n")
+
+
+# --- Rows of a batch --------------------------------------------------------------------------------------------------
+
+
+def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows of a batch, with times as text."""
+    names = batch.schema.names
+    # Rows that are objects take a hundred times as much.
+    for first in range(0, batch.num_rows, _ROWS_AT_ONCE):
+        columns = [
+            texts_of_times(column) if pa.types.is_timestamp(column.type) else _plain(column.type, column.to_pylist())
+            for column in batch.slice(first, _ROWS_AT_ONCE).columns
+        ]
+        for values in zip(*columns, strict=True):
+            yield dict(zip(names, values, strict=True))
+
+
+def _plain(type_: pa.DataType, values: list[Any]) -> list[Any]:
+    """``values`` with maps as dicts. NaN and the infinities become words, since JSON has no numbers for them."""
+    if pa.types.is_map(type_):
+        return [None if pairs is None else dict(pairs) for pairs in values]
+    return [finite(value) for value in values] if _has_floats(type_) else values
+
+
+def _has_floats(type_: pa.DataType) -> bool:
+    return pa.types.is_floating(type_) or any(_has_floats(type_.field(i).type) for i in range(type_.num_fields))
+
+
+def texts_of_times(column: pa.Array) -> list[str | None]:
+    """``2026-11-21T02:18:00.123456Z`` for each time of a column, null for null."""
+    numbers = column.cast(pa.int64()).to_pylist()
+    texts = column.cast(pa.string()).to_pylist()
+    return [
+        None
+        if number is None
+        else text.replace(" ", "T")
+        # Arrow's own text is wrong far outside.
+        if FIRST_US <= number <= LAST_US
+        else f"@{number // 1_000_000}.{number % 1_000_000:06}"
+        for number, text in zip(numbers, texts, strict=True)
+    ]

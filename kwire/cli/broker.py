@@ -1,0 +1,124 @@
+"""``kwire broker``: a mock broker for tests in any language."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+from typing import TYPE_CHECKING, Any, Final
+
+from kwire.cli.stderr import BAD_INPUT, print_error, say
+
+if TYPE_CHECKING:
+    from kwire.testing.broker import Broker
+    from kwire.testing.broker.script import Script
+
+__all__ = ["register"]
+
+_MOST_SCRIPT: Final = 1 << 20
+
+EPILOG = """\
+examples:
+  kwire broker --release 3.9 --topic orders:3
+  kwire broker --port 9092 --nodes 3 --script faults.toml --pcapng said.pcapng
+
+It prints the addresses of its nodes when clients can connect, in one line. Ctrl-C or SIGTERM ends it.
+"""
+
+
+def register(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "broker",
+        help="a mock broker, for tests of clients",
+        description="Runs a Kafka broker in memory: any release, faults on demand, and everything that is said "
+        "recorded.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--release", help="the Kafka release, such as 2.8 (default: the newest)")
+    parser.add_argument("--nodes", type=int, default=1, metavar="N", help="how many brokers there are (default: 1)")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
+    parser.add_argument(
+        "--port", type=int, default=0, help="the port of the first broker, the others follow (default: free ones)"
+    )
+    parser.add_argument(
+        "--topic", action="append", default=[], metavar="NAME:N", help="a topic with N partitions; several"
+    )
+    parser.add_argument("--script", metavar="FILE", help="topics and faults, as TOML")
+    parser.add_argument("--pcapng", metavar="FILE", help="where to write what was said, as a capture")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the broker until a signal comes. Returns 0, or 2 for arguments that cannot be used."""
+    try:
+        broker = _made(args)
+    except ValueError as error:
+        say(str(error))
+        return BAD_INPUT
+    except OSError as error:
+        print_error(error, args.script)
+        return BAD_INPUT
+    return asyncio.run(_serve(broker, args))
+
+
+def _made(args: argparse.Namespace) -> Broker:
+    """Raises ``ValueError``, ``OSError`` and ``KwireError``."""
+    from kwire.testing.broker import Broker
+    from kwire.testing.broker.script import Script, read
+
+    script = Script()
+    if args.script:
+        script = _script(args.script, read)
+    topics = dict(script.topics)
+    for one in args.topic:
+        name, _, count = one.rpartition(":")
+        if not name or not count.isdecimal():
+            raise ValueError(f"--topic {one}: a name and a number of partitions, such as orders:3")
+        topics[name] = int(count)
+    if not 1 <= args.nodes <= 1000:
+        raise ValueError(f"--nodes {args.nodes}: 1 to 1000 are possible")
+    ports = range(args.port, args.port + args.nodes) if args.port else ()
+    if not args.port >= 0 or (ports and ports[-1] > 65535):
+        raise ValueError(f"--port {args.port}: ports are 1 to 65535")
+    broker = Broker(release=args.release, nodes=args.nodes, host=args.host, ports=ports)
+    for name, count in topics.items():
+        broker.create_topic(name, count)
+    broker.add_rules(script.rules)
+    return broker
+
+
+def _script(name: str, read: Any) -> Script:
+    from kwire.opening import open_file
+
+    with open_file(name) as file:
+        data = file.read(_MOST_SCRIPT + 1)
+    if len(data) > _MOST_SCRIPT:
+        raise ValueError(f"{name}: a script has at most {_MOST_SCRIPT} bytes")
+    try:
+        made: Script = read(data.decode())
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    return made
+
+
+async def _serve(broker: Broker, args: argparse.Namespace) -> int:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    try:
+        await broker.start()
+    except OSError as error:
+        print_error(error)
+        return BAD_INPUT
+    print(broker.bootstrap, flush=True)
+    await ended.wait()
+    await broker.stop()
+    if args.pcapng:
+        from kwire.opening import replaced
+
+        with replaced(args.pcapng) as (target, mode), target.open(mode + "b") as file:
+            file.write(broker.pcapng())
+    return 0

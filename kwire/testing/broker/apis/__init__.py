@@ -1,0 +1,62 @@
+"""How the broker answers each API: a function for each, which takes an ``Ask`` and gives a response or a ``Wait``.
+
+``HANDLERS`` has them by API key. An API without one is answered with UNSUPPORTED_VERSION where its response has an
+error code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kwire.codec.objects import WireMessage
+from kwire.schema.keys import ApiKey
+from kwire.testing.broker.apis import (
+    admin,
+    committing,
+    fetching,
+    grouping,
+    listing,
+    login,
+    producing,
+    topology,
+    transacting,
+)
+from kwire.testing.broker.asking import Ask, Wait
+
+__all__ = ["HANDLERS", "Handler"]
+
+Handler = Callable[[Ask], "WireMessage | Wait"]
+
+HANDLERS: Final[Mapping[int, Handler]] = {
+    ApiKey.PRODUCE: producing.produce,
+    ApiKey.FETCH: fetching.fetch,
+    ApiKey.LIST_OFFSETS: listing.list_offsets,
+    ApiKey.METADATA: topology.metadata,
+    ApiKey.OFFSET_COMMIT: committing.commit,
+    ApiKey.OFFSET_FETCH: committing.fetch,
+    ApiKey.FIND_COORDINATOR: topology.find_coordinator,
+    ApiKey.JOIN_GROUP: grouping.join,
+    ApiKey.HEARTBEAT: grouping.heartbeat,
+    ApiKey.LEAVE_GROUP: grouping.leave,
+    ApiKey.SYNC_GROUP: grouping.sync,
+    ApiKey.DESCRIBE_GROUPS: grouping.describe,
+    ApiKey.LIST_GROUPS: grouping.list_all,
+    ApiKey.SASL_HANDSHAKE: login.handshake,
+    ApiKey.SASL_AUTHENTICATE: login.authenticate,
+    ApiKey.API_VERSIONS: topology.api_versions,
+    ApiKey.CREATE_TOPICS: admin.create_topics,
+    ApiKey.DELETE_TOPICS: admin.delete_topics,
+    ApiKey.DELETE_RECORDS: admin.delete_records,
+    ApiKey.INIT_PRODUCER_ID: producing.init_producer_id,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: listing.offset_for_leader_epoch,
+    ApiKey.ADD_PARTITIONS_TO_TXN: transacting.add_partitions,
+    ApiKey.ADD_OFFSETS_TO_TXN: transacting.add_offsets,
+    ApiKey.END_TXN: transacting.end,
+    ApiKey.TXN_OFFSET_COMMIT: transacting.commit_offsets,
+    ApiKey.DESCRIBE_CONFIGS: admin.describe_configs,
+    ApiKey.CREATE_PARTITIONS: admin.create_partitions,
+    ApiKey.DELETE_GROUPS: grouping.delete,
+    ApiKey.DESCRIBE_CLUSTER: topology.describe_cluster,
+}
+"""API key -> what answers it."""

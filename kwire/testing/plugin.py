@@ -1,0 +1,53 @@
+"""The plug-in of pytest: the fixture ``kafka_broker``, a Kafka broker of its own for a test.
+
+    import pytest
+
+    @pytest.mark.kafka_broker(release="3.9", topics={"orders": 3})
+    def test_a_producer_tries_again(kafka_broker):
+        kafka_broker.on("Produce", nth=1).error("NOT_LEADER_OR_FOLLOWER")
+        ...
+
+The marker takes the arguments of ``kwire.testing.broker.Broker``. If the test fails, its report ends with the last
+exchanges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from kwire.testing.broker import Broker
+
+__all__ = ["kafka_broker"]
+
+_SHOWN: Final = 20
+"""Exchanges in the report of a test that failed."""
+_WIDE: Final = 300
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    config.addinivalue_line("markers", "kafka_broker(**arguments): the broker that the fixture kafka_broker starts")
+
+
+@pytest.fixture
+def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A broker that runs during one test. It is stopped at its end, whatever clients do."""
+    from kwire.testing.broker import Broker
+
+    marker = request.node.get_closest_marker("kafka_broker")
+    if marker is not None and marker.args:
+        raise pytest.UsageError("kafka_broker takes arguments by name, as Broker does")
+    with Broker(**({} if marker is None else marker.kwargs)) as broker:
+        yield broker
+        _add_section(request.node, broker)
+
+
+def _add_section(item: pytest.Item, broker: Broker) -> None:
+    lines = [repr(one) for one in broker.exchanges()[-_SHOWN:]] + [f"closed: {one}" for one in broker.errors()]
+    text = "\n".join(one if len(one) <= _WIDE else f"{one[:_WIDE]}..." for one in lines)
+    # pytest shows it with what a test that failed has written.
+    item.add_report_section("teardown", "kafka_broker", text)

@@ -1,0 +1,117 @@
+"""Real clients with their default settings, each against a broker of ``kwire.testing``.
+
+``CLIENTS`` has a function for each. It writes ``VALUES`` to a topic, reads them as a member of a group, commits, and
+gives what it has read. A client that is not installed is a ``Missing``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kwire.testing.broker import Broker
+
+VALUES: Final = [b"value %d" % number for number in range(20)]
+TOPIC: Final = "orders"
+_SECONDS: Final = 15.0
+
+
+class MissingError(Exception):
+    """A client is not installed here."""
+
+
+def _need(module: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        raise MissingError(f"{module} is not installed")
+
+
+def kafka_python(broker: Broker) -> list[bytes]:
+    """kafka-python."""
+    _need("kafka")
+    from kafka import KafkaConsumer, KafkaProducer
+
+    producer: Any = KafkaProducer(bootstrap_servers=broker.bootstrap)
+    for value in VALUES:
+        producer.send(TOPIC, value)
+    producer.flush(_SECONDS)
+    producer.close()
+    consumer: Any = KafkaConsumer(
+        TOPIC,
+        bootstrap_servers=broker.bootstrap,
+        group_id="g",
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=_SECONDS * 1000,
+    )
+    got = [message.value for _, message in zip(VALUES, consumer, strict=False)]
+    consumer.commit()
+    consumer.close()
+    return got
+
+
+def aiokafka(broker: Broker) -> list[bytes]:
+    """aiokafka."""
+    _need("aiokafka")
+    from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+    async def run() -> list[bytes]:
+        async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+            for value in VALUES:
+                await producer.send_and_wait(TOPIC, value)
+        consumer: Any = AIOKafkaConsumer(
+            TOPIC, bootstrap_servers=broker.bootstrap, group_id="g", auto_offset_reset="earliest"
+        )
+        async with consumer:
+            got = [(await asyncio.wait_for(consumer.getone(), _SECONDS)).value for _ in VALUES]
+            await consumer.commit()
+        return got
+
+    return asyncio.run(run())
+
+
+def confluent_kafka(broker: Broker) -> list[bytes]:
+    """confluent-kafka, which is librdkafka."""
+    _need("confluent_kafka")
+    from confluent_kafka import Consumer, Producer
+
+    producer: Any = Producer({"bootstrap.servers": broker.bootstrap})
+    for value in VALUES:
+        producer.produce(TOPIC, value)
+    producer.flush(_SECONDS)
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
+    consumer: Any = Consumer(settings)
+    consumer.subscribe([TOPIC])
+    got: list[bytes] = []
+    until = time.monotonic() + _SECONDS
+    while len(got) < len(VALUES) and time.monotonic() < until:
+        message = consumer.poll(0.2)
+        if message is not None and message.error() is None:
+            got.append(message.value())
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    return got
+
+
+def kcat(broker: Broker) -> list[bytes]:
+    """kcat, which is librdkafka too, mostly of an older version."""
+    if shutil.which("kcat") is None:
+        raise MissingError("kcat is not installed")
+
+    def run(*words: str, given: bytes = b"") -> bytes:
+        command = ["kcat", "-b", broker.bootstrap, *words]
+        return subprocess.run(command, input=given, capture_output=True, check=True, timeout=_SECONDS * 2).stdout
+
+    run("-P", "-t", TOPIC, given=b"\n".join(VALUES))
+    return run("-G", "g", "-c", str(len(VALUES)), "-X", "auto.offset.reset=earliest", TOPIC).splitlines()
+
+
+CLIENTS: Final[Mapping[str, Callable[[Broker], list[bytes]]]] = {
+    "kafka-python": kafka_python,
+    "aiokafka": aiokafka,
+    "confluent-kafka": confluent_kafka,
+    "kcat": kcat,
+}
