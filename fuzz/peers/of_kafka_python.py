@@ -40,6 +40,8 @@ def read(role: str, api_key: int, version: int, at: int | None, frame: bytes) ->
         cls.decode(frame, version=version, header=True)
         return None
     made = cls.decode(frame[at:], version=version)
+    if not hasattr(made, "_header"):
+        made._header = None  # else it cannot be written again
     try:
         written: bytes = made.encode(version=version)
     except Exception:
