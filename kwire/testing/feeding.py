@@ -28,6 +28,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
@@ -57,6 +58,7 @@ _STEP: Final = 0.05
 """Seconds between two looks at the memory of a process."""
 _SAID: Final = 300
 """Characters of what a parser says that are kept."""
+_VERDICTS: Final[dict[str, Said]] = {"accept": "accept", "refuse": "refuse", "skip": "skip"}
 _LINE: Final = 64 << 20
 """Bytes of an answer at most."""
 
@@ -228,9 +230,7 @@ def _answer(line: bytes) -> Answer:
         raise KwireError(f"the parser answered {lines} lines to one frame, and has to answer one")
     try:
         said: Any = json.loads(line)
-        verdict = said["verdict"] if "crash" not in said else "crash"
-        if verdict not in ("accept", "refuse", "skip", "crash"):
-            raise ValueError(verdict)
+        verdict: Said = "crash" if "crash" in said else _VERDICTS[said["verdict"]]
         written = said.get("canonical")
         detail = str(said.get("crash", said.get("error", "")))
         return Answer(verdict, detail[:_SAID], None if written is None else bytes.fromhex(written))
@@ -241,8 +241,8 @@ def _answer(line: bytes) -> Answer:
 
 def judge(case: Case, answer: Answer) -> Wrong | None:
     """What is wrong with an answer, None if nothing is."""
-    if answer.said in ("crash", "hang", "memory"):
-        return answer.said  # type: ignore[return-value]
+    if answer.said == "crash" or answer.said == "hang" or answer.said == "memory":
+        return answer.said
     if answer.said == "accept":
         if case.verdict == "must-refuse":
             return "accepts"
@@ -260,7 +260,7 @@ def _same(case: Case, written: bytes | None) -> bool:
         theirs = codec.decode(written)
     except KwireError:
         return False
-    return _plain(theirs) == _plain(codec.decode(canonical))
+    return bool(_plain(theirs) == _plain(codec.decode(canonical)))
 
 
 def _plain(value: WireStruct) -> Any:
@@ -322,14 +322,14 @@ def run(
 def shrink(parser: Once | Lines, outcome: Outcome) -> None:
     """Makes the example of each group smaller, as long as the parser gets it wrong in the same way."""
     for group in outcome.groups.values():
-        example = group.example
-        assert example is not None
-        any_bytes = group.wrong in ("crash", "hang", "memory")
         # Each try of a hang takes as long as the parser may.
-        if group.wrong != "hang":
-            group.example = shrunk(
-                example, lambda one, wrong=group.wrong: judge(one, parser.ask(one)) == wrong, bytes_too=any_bytes
-            )
+        if group.example is not None and group.wrong != "hang":
+            fails = partial(_fails, parser, group.wrong)
+            group.example = shrunk(group.example, fails, bytes_too=group.wrong in ("crash", "memory"))
+
+
+def _fails(parser: Once | Lines, wrong: Wrong, case: Case) -> bool:
+    return judge(case, parser.ask(case)) == wrong
 
 
 def _until(cases: Iterable[Case], end: float) -> Iterator[Case]:

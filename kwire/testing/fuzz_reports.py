@@ -103,7 +103,8 @@ def junit(outcome: Outcome) -> bytes:
     for api, (tests, failures) in failed.items():
         suites[api].set("tests", str(tests))
         suites[api].set("failures", str(failures))
-    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+    text: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
 
 
 def _sentences(outcome: Outcome, kind: str) -> Iterator[str]:

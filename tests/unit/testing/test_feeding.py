@@ -97,7 +97,7 @@ def test_an_answer_that_is_none_is_an_error_of_whoever_wrote_the_adapter(tmp_pat
 
 
 def test_two_answers_to_one_frame_are_a_mistake_too(tmp_path: Path) -> None:
-    parser = Lines(command(tmp_path, LINES, "print('{}')"), Bounds())
+    parser = Lines(command(tmp_path, LINES, "os.write(1, b'{}\\n{}\\n'); continue"), Bounds())
     with pytest.raises(KwireError, match="answered 2 lines"):
         parser.ask(case())
     parser.close()
