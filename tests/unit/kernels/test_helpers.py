@@ -120,7 +120,7 @@ def test_a_kernel_has_one_set_of_types_whatever_is_read_and_kwire_compile_knows_
 
 
 def test_the_kernels_that_are_compiled_first_are_kernels() -> None:
-    first = [*helpers.FIRST, *ahead.LATER]
+    first = [*helpers.FIRST, *helpers.SOON, *ahead.LATER]
     assert list(ahead.kernels())[: len(first)] == first
 
 
@@ -230,7 +230,7 @@ def test_a_helper_leaves_what_others_compile_and_notes_that_all_is_there(
     monkeypatch.setattr(compiling, "compile_quickly", compile_quickly)
     (folder / "streams._place-1.nbi").write_bytes(b"")
     ahead.help_out(os.getppid(), str(folder))
-    first = [one for one in helpers.FIRST if one not in ("streams._place", "tracking._take")]
+    first = [one for one in (*helpers.FIRST, *helpers.SOON) if one not in ("streams._place", "tracking._take")]
     quick = [cache.QUICK + one for one in first]
     assert asked[: 2 * len(first)] == quick + first, "what a reader waits for is there before anything is optimised"
     assert sorted({*asked, "streams._place"} - set(quick)) == sorted(ahead.kernels())
