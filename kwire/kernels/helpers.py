@@ -44,11 +44,15 @@ FIRST: Final = (
     "judging.left_over",
     "streams._place",
     "bodies._write",
+    "columns.frame_columns",
     "ordering.by_order",
     "packets._fill_pcap",
+    "streams._count",
+    "streams._by_stream",
+    "roles.begin_hellos",
 )
 """Kernels that Python takes longest for, in the order in which they are compiled. A window waits for these."""
-SOON: Final = ("records.read_records", "framing.settle_all", "columns.frame_columns", "streams._count")
+SOON: Final = ("records.read_records", "framing.settle_all")
 """Kernels that are compiled quickly after these."""
 
 MOST: Final = 3
@@ -61,7 +65,7 @@ LOOK_AGAIN: Final = 0.05
 """The same for who waits."""
 NICE: Final = 10
 """How nice a helper is that has the core of the reader: it gets a tenth of the core when the reader needs it."""
-PATIENCE: Final = 20.0
+PATIENCE: Final = 60.0
 """Seconds that a window waits for quick machine code, before Python reads it all the same."""
 
 PROGRAM: Final = (

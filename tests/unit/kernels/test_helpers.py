@@ -297,6 +297,7 @@ def test_quick_machine_code_does_the_same_until_the_optimised_is_there(folder: P
     quick = compiling.quick(kernel)
     assert quick is not None
     assert MIXED(kernel) is quick
+    assert (PYTHON.compiles(kernel), MIXED.compiles(kernel), MACHINE.compiles(kernel)) == (False, True, True)
     wanted, found = looked_up(PYTHON(kernel), quick)
     assert found == wanted
 
@@ -330,6 +331,7 @@ def test_python_runs_where_quick_machine_code_is_not_there_any_more(damage: str,
             one.write_bytes(b"not a pickle")
     helpers._state.kept, helpers._state.looked = {"quick.names.fill_lookup"}, float("inf")
     assert MIXED(kernel) is PYTHON(kernel)
+    assert not MIXED.compiles(kernel)
     compiling._quick.pop(kernel)
 
 
