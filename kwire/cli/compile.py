@@ -32,6 +32,9 @@ def register(subparsers: Any) -> None:
         description="Compiles the loops that read captures, records and log segments to machine code for this kind of "
         "processor, once. Without it that happens when the first large capture is read. Run it while a container "
         "image is built, so that its containers need not.",
+        epilog="examples:\n"
+        "  kwire compile\n"
+        "  NUMBA_CACHE_DIR=/opt/kwire-kernels kwire compile     where containers find it\n",
     )
     parser.set_defaults(run=run)
 
