@@ -51,6 +51,7 @@ class Settings:
     - ``max_log``: all record sets together; more is refused with KAFKA_STORAGE_ERROR.
     - ``max_partitions``, ``max_groups``, ``max_members`` of a group, ``max_sessions`` of Fetch, ``max_producers``,
       ``max_connections``: how many there can be.
+    - ``seed``: what ids and chance are made of.
     - ``max_recorded``: bytes of exchanges that are kept; older ones are forgotten.
     """
 
@@ -72,6 +73,7 @@ class Settings:
     max_sessions: int = 1_000
     max_producers: int = 100_000
     max_connections: int = 1_000
+    seed: int = 0
     max_recorded: int = 64 << 20
 
 

@@ -32,11 +32,19 @@ from kwire.testing.broker.faults import Rule
 
 __all__ = ["Script", "read"]
 
-_FILTERS: Final = {"topic": str, "partition": int, "client": str, "node": int, "nth": int, "times": int}
+_FILTERS: Final = {
+    "topic": str,
+    "partition": int,
+    "client": str,
+    "node": int,
+    "nth": int,
+    "times": int,
+    "share": (int, float),
+}
 _EFFECTS: Final = {
     "error": str,
-    "delay": (int, float),
-    "throttle": (int, float),
+    "delay": _NUMBER,
+    "throttle": _NUMBER,
     "drop": bool,
     "close": bool,
     "raw": str,

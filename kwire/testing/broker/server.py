@@ -75,8 +75,9 @@ class Broker:
         if nodes < 1 or (ports and len(ports) != nodes):
             raise ValueError(f"{nodes} nodes with {len(ports)} ports: each node has one")
         listed = [Node(number + 1, host, port) for number, port in enumerate(ports or [0] * nodes)]
+        settings = settings or Settings()
         cluster = Cluster(
-            release or versions.releases()[-1], listed, time.monotonic, time.time, settings or Settings(), sasl=sasl
+            release or versions.releases()[-1], listed, time.monotonic, time.time, settings, settings.seed, sasl
         )
         self._core = Core(cluster)
         self._tls = tls
@@ -202,6 +203,7 @@ class Broker:
         node: int | None = None,
         nth: int | None = None,
         times: int | None = None,
+        share: float = 1.0,
     ) -> Rule:
         """A rule for some requests. Say with its methods what happens to them.
 
@@ -209,11 +211,12 @@ class Broker:
         - ``topic``, ``partition``: requests that name it. An error is answered for it alone.
         - ``client``: the client id. ``node``: the id of the node that is asked.
         - ``nth``: only this one of them, counted from 1. ``times``: no more than so many.
+        - ``share``: this share of them, by chance (``Settings.seed``).
 
         Raises ``UnsupportedVersionError`` for a name that no API has, and ``ValueError`` for a topic in an API that
         names none.
         """
-        rule = Rule(api, topic=topic, partition=partition, client=client, node=node, nth=nth, times=times)
+        rule = Rule(api, topic=topic, partition=partition, client=client, node=node, nth=nth, times=times, share=share)
         self._in_loop(lambda: self._core.faults.rules.append(rule))
         return rule
 

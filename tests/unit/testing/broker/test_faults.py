@@ -8,9 +8,11 @@ import pyarrow as pa
 import pytest
 from broker_talk import BATCH, Bench, Client, fetch_request, part_of, produce
 
-from kwire import capture, messages
+from kwire import capture, messages, schema
 from kwire.errors import DecodeError, KwireError, ProtocolError, UnsupportedVersionError
+from kwire.testing.broker.apis import HANDLERS
 from kwire.testing.broker.faults import DAMAGES, Rule
+from kwire.testing.broker.places import names_topics, places
 
 
 def on(bench: Bench, *args: Any, **more: Any) -> Rule:
@@ -168,6 +170,43 @@ def test_a_damaged_response_is_noticed(kind: str) -> None:
     except KwireError:
         return
     assert answer != right
+
+
+def test_a_share_of_requests_is_chosen_by_the_seed() -> None:
+    def faults() -> list[bool]:
+        bench = Bench()
+        on(bench, "Metadata", share=0.25).error("LEADER_NOT_AVAILABLE")
+        client = bench.client()
+        for _ in range(200):
+            metadata(client)
+        return [bool(one.fault) for one in bench.core.recording.exchanges]
+
+    found = faults()
+    assert 20 < sum(found) < 90
+    assert faults() == found
+    with pytest.raises(ValueError, match="share=0"):
+        Rule("Fetch", share=0)
+
+
+EVERY = [schema.request(key) for key in HANDLERS]
+
+
+@pytest.mark.parametrize("message", [one for one in EVERY if names_topics(one)], ids=lambda one: one.name)
+def test_topics_are_found_in_every_request_that_names_some(message: Any) -> None:
+    kind = getattr(messages, message.name)
+    made = kind()
+    for place, inner in kind.STRUCTS.items():
+        names = {one.name for one in inner.FIELDS}
+        name = next((one for one in ("topic", "name") if one in names), None)
+        if "Topic" in inner.__name__ and name is not None and place != "forgotten_topics_data":
+            setattr(made, place, [inner(**{name: "orders"})])
+            break
+    else:
+        if hasattr(made, "topic_names"):
+            made.topic_names = ["orders"]
+        else:
+            return  # they stand deeper (OffsetFetch), or only by id (ConsumerGroupHeartbeat)
+    assert [topic for topic, _ in places(made, lambda number: "")] == ["orders"]
 
 
 def test_faults_add_up() -> None:
