@@ -32,6 +32,7 @@ from kwire.testing.broker.faults import Rule
 
 __all__ = ["Script", "read"]
 
+_NUMBER: Final = (int, float)
 _FILTERS: Final = {
     "topic": str,
     "partition": int,
@@ -39,7 +40,7 @@ _FILTERS: Final = {
     "node": int,
     "nth": int,
     "times": int,
-    "share": (int, float),
+    "share": _NUMBER,
 }
 _EFFECTS: Final = {
     "error": str,
