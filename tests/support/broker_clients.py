@@ -20,6 +20,7 @@ from typing import Any, Final
 import pytest
 
 from kwire.testing.broker import Broker
+from kwire.testing.proxy import Proxy
 
 VALUES: Final = [b"value %d" % number for number in range(20)]
 TOPIC: Final = "orders"
@@ -38,7 +39,7 @@ def _need(module: str) -> None:
         raise MissingError(f"{module} is not installed")
 
 
-def kafka_python(broker: Broker) -> list[bytes]:
+def kafka_python(broker: Broker | Proxy) -> list[bytes]:
     """kafka-python."""
     _need("kafka")
     from kafka import KafkaConsumer, KafkaProducer
@@ -61,7 +62,7 @@ def kafka_python(broker: Broker) -> list[bytes]:
     return got
 
 
-def aiokafka(broker: Broker) -> list[bytes]:
+def aiokafka(broker: Broker | Proxy) -> list[bytes]:
     """aiokafka."""
     _need("aiokafka")
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -81,7 +82,7 @@ def aiokafka(broker: Broker) -> list[bytes]:
     return asyncio.run(run())
 
 
-def confluent_kafka(broker: Broker) -> list[bytes]:
+def confluent_kafka(broker: Broker | Proxy) -> list[bytes]:
     """confluent-kafka, which is librdkafka."""
     _need("confluent_kafka")
     from confluent_kafka import Consumer, Producer
@@ -104,7 +105,7 @@ def confluent_kafka(broker: Broker) -> list[bytes]:
     return got
 
 
-def kcat(broker: Broker) -> list[bytes]:
+def kcat(broker: Broker | Proxy) -> list[bytes]:
     """kcat, which is librdkafka too, mostly of an older version."""
     if shutil.which("kcat") is None:
         raise MissingError("kcat is not installed")
@@ -117,7 +118,7 @@ def kcat(broker: Broker) -> list[bytes]:
     return run("-G", "g", "-c", str(len(VALUES)), "-X", "auto.offset.reset=earliest", TOPIC).splitlines()
 
 
-CLIENTS: Final[Mapping[str, Callable[[Broker], list[bytes]]]] = {
+CLIENTS: Final[Mapping[str, Callable[[Any], list[bytes]]]] = {
     "kafka-python": kafka_python,
     "aiokafka": aiokafka,
     "confluent-kafka": confluent_kafka,
@@ -136,7 +137,7 @@ def cells(clients: Collection[str]) -> list[tuple[str, str, str]]:
     return [one for one in found if one[0] in clients]
 
 
-def check(client: Callable[[Broker], list[bytes]], release: str, said: str) -> None:
+def check(client: Callable[[Any], list[bytes]], release: str, said: str) -> None:
     """A client does with a broker of a release what the page says."""
     with Broker(release=release, nodes=2, topics={TOPIC: 3}) as broker:
         try:

@@ -7,14 +7,15 @@ response they are: Metadata, FindCoordinator, DescribeCluster, and the hints of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from kwire import schema
+from kwire import messages, schema
 from kwire.codec.objects import WireStruct
 from kwire.schema.model import Field
+from kwire.testing.broker.faults import Plan
 
-__all__ = ["has_addresses", "learned", "readdress", "set_errors"]
+__all__ = ["add_errors", "has_addresses", "learned", "readdress", "set_errors"]
 
 Address = Callable[[int, str, int], tuple[str, int]]
 """Gives what clients are told in place of the address of a node."""
@@ -72,6 +73,27 @@ def set_errors(
                 body.base_offset = -1
     for inner in _inside(body):
         set_errors(inner, code, topic, partition, name_of, inside)
+
+
+def add_errors(body: Any, plan: Plan, fetched: Iterable[tuple[str, int]], ids: Mapping[str, Any] | None) -> None:
+    """Put errors of a fault into a Fetch response for partitions of the session that it does not list.
+
+    ``ids``: the ids of topics, by name, where the version names them by id.
+    """
+    kind = messages.FetchResponse
+    listed = {
+        (one.topic if ids is None else one.topic_id, part.partition_index)
+        for one in body.responses
+        for part in one.partitions
+    }
+    for name, number in fetched:
+        topic = name if ids is None else ids.get(name)
+        if plan.topic not in (None, name) or plan.partition not in (None, number) or (topic, number) in listed:
+            continue
+        if topic is not None:
+            named: dict[str, Any] = {"topic": topic} if ids is None else {"topic_id": topic}
+            part = kind.PartitionData(partition_index=number, error_code=plan.code, high_watermark=-1, records=b"")
+            body.responses = [*body.responses, kind.FetchableTopicResponse(**named, partitions=[part])]
 
 
 def learned(body: Any) -> dict[Any, str]:

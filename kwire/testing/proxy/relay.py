@@ -31,7 +31,7 @@ from kwire.testing.broker.asking import NEVER
 from kwire.testing.broker.faults import Plan
 from kwire.testing.broker.places import ANY, places
 from kwire.testing.broker.recording import Connected, Exchange
-from kwire.testing.proxy.answers import has_addresses, learned, readdress, set_errors
+from kwire.testing.proxy.answers import add_errors, has_addresses, learned, readdress, set_errors
 
 if TYPE_CHECKING:
     from kwire.testing.proxy.server import Shared
@@ -40,6 +40,8 @@ __all__ = ["Relay"]
 
 _TOKENS: Final = {"PLAIN": 1, "OAUTHBEARER": 1, "SCRAM-SHA-256": 2, "SCRAM-SHA-512": 2}
 """How many raw tokens a client sends."""
+_IDS_SINCE: Final = 13
+"""The version of Fetch from which topics are named by id."""
 _BLIND: Final = 1 << 30
 
 
@@ -256,6 +258,9 @@ class Relay:
             shared.learn(learned(body))
         if plan.code:
             set_errors(body, plan.code, plan.topic, plan.partition, self.name_of)
+            if key == ApiKey.FETCH:
+                # An incremental response lists only what has news (KIP-227), and an error is news.
+                add_errors(body, plan, self.fetched, self._shared.ids() if version >= _IDS_SINCE else None)
             changed = True
         waits = 0.0
         if plan.throttle and hasattr(body, "throttle_time_ms"):

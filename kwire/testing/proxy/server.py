@@ -60,6 +60,10 @@ class Shared:
         """What clients are told in place of the address of a node."""
         return self.proxy.door(node, host, port)
 
+    def ids(self) -> dict[str, Any]:
+        """Topic name -> id."""
+        return {name: number for number, name in self.names.items()}
+
     def learn(self, found: Mapping[Any, str]) -> None:
         """Keep names of topics."""
         if len(self.names) < _MOST_NAMES:
