@@ -13,6 +13,7 @@ from kwire.errors import DecodeError, KwireError, ProtocolError, UnsupportedVers
 from kwire.testing.broker.apis import HANDLERS
 from kwire.testing.broker.faults import DAMAGES, Rule
 from kwire.testing.broker.places import names_topics, places
+from kwire.testing.broker.sessions import Sessions
 
 
 def on(bench: Bench, *args: Any, **more: Any) -> Rule:
@@ -321,3 +322,32 @@ def test_there_is_a_bounded_number_of_everything() -> None:
         for name in ("g", "h")
     ]
     assert [clients[1].ask(one, 9).error_code for one in joins] == [79, 15]
+    kind = messages.CreateTopicsRequest
+    configs = [kind.CreatableTopicConfig(name="x", value="y" * 20_000)]
+    asked = kind(topics=[kind.CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=configs)])
+    assert clients[0].ask(asked, 7).topics[0].error_code == 40
+
+
+def test_offsets_members_and_sessions_are_bounded_together() -> None:
+    bench = Bench(max_offsets=2, max_membership=10)
+    topic = bench.cluster.create_topic("orders", 3)
+    client = bench.client()
+    kind = messages.OffsetCommitRequest
+    codes = []
+    for number in range(3):
+        part = kind.OffsetCommitRequestPartition(partition_index=number)
+        asked = kind(group_id="g", topics=[kind.OffsetCommitRequestTopic(name="orders", partitions=[part])])
+        codes.append(client.ask(asked, 9).topics[0].partitions[0].error_code)
+    assert codes == [0, 0, 28]
+    joining = messages.JoinGroupRequest
+    codes = []
+    for group in ("a", "b"):
+        protocols = [joining.JoinGroupRequestProtocol(name="range", metadata=bytes(20))]
+        asked_ = joining(group_id=group, session_timeout_ms=10_000, protocol_type="consumer", protocols=protocols)
+        codes.append(client.ask(asked_, 3).error_code)
+    assert codes == [0, 81]
+    sessions = Sessions(5)
+    for _ in range(3):
+        one = sessions.open(True)
+        one.take([(topic.id, messages.FetchRequest.FetchPartition(partition=n)) for n in range(60_000)], ())
+    assert sessions.partitions <= 120_000
