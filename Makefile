@@ -34,7 +34,7 @@ demo:  ## decode a real broker capture in Spark and print what is in it
 	$(WITH_JAVA) $(PY) examples/demo.py $(ARGS)
 
 # Every folder of tests is one of these, or has a target of its own.
-TESTS := tests/unit tests/property tests/golden tests/spark
+TESTS := tests/unit tests/property tests/golden tests/regressions tests/spark
 
 .PHONY: test
 test:  ## unit, property, golden and Spark tests, but for those that take long

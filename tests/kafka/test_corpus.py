@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 
 import pytest
 from messages_of_kafka import same_shape
@@ -18,6 +19,8 @@ from kwire.testing import corpus
 
 CHECKED = {"3.9.2": 45_000, "4.4.0": 50_000}
 """At least so many cases each release is asked about."""
+
+REGRESSIONS = Path(__file__).parents[1] / "regressions" / "bodies.txt"
 
 UNWRITTEN = {"tag-repeated", "tag-order"}
 """Kafka keeps unknown tags as they came. It does not write them again out of order."""
@@ -83,3 +86,19 @@ def test_kafka_reads_and_refuses_what_the_corpus_says(peer: KafkaPeer):
     wrong = [one for one in wrong if one]
     assert not wrong, f"{len(wrong)} of {count}\n" + "\n".join(wrong[:12])
     assert count.total() >= CHECKED[peer.release]
+
+
+def test_kafka_reads_and_refuses_the_bodies_that_other_parsers_get_wrong():
+    lines = [line.split("|") for line in REGRESSIONS.read_text().splitlines() if line and not line.startswith("#")]
+    peer = KafkaPeer("4.4.0", ())
+    names = [line[1].strip() for line in lines]
+    newest = [(name, line) for name, line in zip(names, lines, strict=True) if name in peer.classes]
+    old = {name for name, line in newest if int(line[2]) not in peer.definitions[name].versions}
+    asked = [one for one in newest if one[0] not in old]
+    answers = peer.ask(
+        [("accepts", peer.classes[name], line[2].strip(), bytes.fromhex(line[3]).hex()) for name, line in asked]
+    )
+    peer.close()
+    assert len(asked) > 10
+    for (_, line), answer in zip(asked, answers, strict=True):
+        assert answer[0].startswith("!") == line[4].strip().startswith("!"), (line[0], answer)

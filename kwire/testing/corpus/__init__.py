@@ -26,7 +26,7 @@ from kwire.testing.corpus.damage import KINDS, Kind
 from kwire.testing.corpus.messages import frame_cases
 from kwire.testing.corpus.shapes import SHAPES
 
-__all__ = ["KINDS", "MANIFEST", "SHAPES", "Case", "Kind", "cases", "check", "write"]
+__all__ = ["KINDS", "MANIFEST", "SHAPES", "Case", "Kind", "cases", "check", "spread", "write"]
 
 MANIFEST: Final = "manifest.jsonl"
 """The file that says what each of the others is."""
@@ -61,6 +61,13 @@ def check(apis: Iterable[str], kinds: Iterable[str]) -> None:
         for one in names:
             if one not in known:
                 raise ValueError(no_such(what, one, known))
+
+
+def spread(some: Sequence[Case], most: int) -> list[Case]:
+    """At most so many cases, evenly spread; 0 or less: all of them."""
+    if most <= 0 or most >= len(some):
+        return list(some)
+    return [some[number * len(some) // most] for number in range(most)]
 
 
 def write(folder: Path, some: Iterable[Case]) -> Counter[str]:

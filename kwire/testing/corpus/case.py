@@ -26,6 +26,8 @@ class Recipe:
     body: WireStruct
     damage: str = ""
     path: str = ""
+    part: str = ""
+    """Of the piece that was damaged: ``Piece.part``."""
     variant: int = 0
 
 

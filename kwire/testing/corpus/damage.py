@@ -89,6 +89,7 @@ def damaged(parts: Sequence[Piece], kinds: Sequence[str], border: range) -> Iter
 
 
 _WIDTHS: Final = {"int8": ">b", "int16": ">h", "int32": ">i"}
+_LEAST: Final = {"int16": -0x8000, "int32": -0x8000_0000, "varint": -0x8000_0000}
 _MOST: Final = {"int16": 0x7FFF, "int32": 0x7FFF_FFFF, "varint": 0x7FFF_FFFE}
 
 
@@ -122,7 +123,7 @@ def _negative(parts: Sequence[Piece], at: int) -> Iterator[bytes]:
     """A length or count of -2, and the least one there is, in a field that cannot be null."""
     one = parts[at]
     if _announces(one) and not one.nullable:
-        for value in (-2, -_MOST[one.form] - 1):
+        for value in (-2, _LEAST[one.form]):
             yield _without(parts, at, _number(one.form, value))
 
 
@@ -131,7 +132,7 @@ def _negative_null(parts: Sequence[Piece], at: int) -> Iterator[bytes]:
     """A length or count of -2, and the least one there is, in a field that may be null."""
     one = parts[at]
     if _announces(one) and one.nullable:
-        for value in (-2, -_MOST[one.form] - 1):
+        for value in (-2, _LEAST[one.form]):
             yield _without(parts, at, _number(one.form, value))
 
 

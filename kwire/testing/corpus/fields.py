@@ -125,7 +125,8 @@ class _Spelling:
             self.tagged(path, layout, value)
 
     def tagged(self, path: str, layout: model.StructLayout, value: WireStruct) -> None:
-        default = type(value)()
+        # A shared default says that it is of the class of the others.
+        default = value.__class__()
         known = {
             one.tag: one
             for one in layout.tagged

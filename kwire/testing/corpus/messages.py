@@ -11,12 +11,12 @@ from kwire.codec import registry
 from kwire.codec.objects import WireStruct
 from kwire.protocol.headers import request_header_version, response_header_version
 from kwire.schema import model
-from kwire.testing.corpus.case import Case, Recipe
+from kwire.testing.corpus.case import Case, Recipe, Role
 from kwire.testing.corpus.damage import ACCEPT, Damaged, damaged
 from kwire.testing.corpus.fields import Piece, joined, pieces, starts
 from kwire.testing.corpus.shapes import SHAPES, value
 
-__all__ = ["CLIENT_ID", "CORRELATION_ID", "frame_cases"]
+__all__ = ["CLIENT_ID", "CORRELATION_ID", "frame_cases", "remade"]
 
 CORRELATION_ID: Final = 7
 CLIENT_ID: Final = "kwire"
@@ -41,6 +41,25 @@ def frame_cases(
             yield made.damaged(one)
 
 
+def remade(case: Case, body: WireStruct) -> Case | None:
+    """A frame like that of ``case`` with another body, and the same damage. None where there is no such field."""
+    recipe = case.recipe
+    if recipe is None:
+        return None
+    frame = _Frame(recipe.message, case.version, body)
+    if not recipe.damage:
+        return frame.case(case.shape)
+    if not recipe.path:
+        return None
+    for at in range(frame.first, len(frame.parts)):
+        piece = frame.parts[at]
+        if (piece.path, piece.part) == (recipe.path, recipe.part):
+            for one in damaged(frame.parts, [recipe.damage], range(at, at + 1)):
+                if one.variant == recipe.variant:
+                    return frame.damaged(one)
+    return None
+
+
 class _Frame:
     """A valid frame in pieces."""
 
@@ -63,7 +82,7 @@ class _Frame:
         """The frame as it is."""
         message = self.message
         assert message.api_key is not None
-        role = "request" if message.kind == "request" else "response"
+        role: Role = "request" if message.kind == "request" else "response"
         return Case(
             name=f"{message.api_name}/{role}-v{self.version}/{shape}",
             role=role,
@@ -94,9 +113,14 @@ class _Frame:
             damage=kind.name,
             path=self.parts[one.at].path if inside else f"header{self.parts[one.at].path[1:]}",
             offset=self.begins[one.at],
-            recipe=replace(case.recipe, damage=kind.name, path=self.parts[one.at].path, variant=one.variant)
-            if case.recipe is not None
-            else None,
+            recipe=Recipe(
+                self.message,
+                self.body,
+                kind.name,
+                self.parts[one.at].path if inside else "",
+                self.parts[one.at].part,
+                one.variant,
+            ),
         )
 
 
@@ -105,10 +129,16 @@ def _header(message: model.Message, version: int) -> list[Piece]:
     if message.kind == "request":
         header = schema.message("RequestHeader")
         number = request_header_version(message.api_key, version)
-        values = {"request_api_key": message.api_key, "request_api_version": version, "client_id": CLIENT_ID}
-        made = registry.message_class(header)(correlation_id=CORRELATION_ID, **values)
+        made = registry.message_class(header).from_dict(
+            {
+                "request_api_key": message.api_key,
+                "request_api_version": version,
+                "correlation_id": CORRELATION_ID,
+                "client_id": CLIENT_ID,
+            }
+        )
     else:
         header = schema.message("ResponseHeader")
         number = response_header_version(message.api_key, version)
-        made = registry.message_class(header)(correlation_id=CORRELATION_ID)
+        made = registry.message_class(header).from_dict({"correlation_id": CORRELATION_ID})
     return pieces(model.layout(header, number), made)

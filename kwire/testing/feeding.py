@@ -1,0 +1,356 @@
+"""Gives cases of the corpus to a parser of any language, and judges what it says of them.
+
+A ``Parser`` is a command. It is started once for each case (``Once``), or once for many of them (``Lines``). ``judge``
+holds an answer against the verdict of a case. ``run`` does that for many cases, and groups what is wrong.
+
+The protocol of ``Lines``: for each case one line comes on standard input, and one line of JSON goes to standard output,
+which must be flushed. The line is five words: role, API key, version, where the body begins (``-`` where the header is
+damaged), and the frame in hex. The answer has ``verdict``, which is ``accept``, ``refuse``, or ``skip`` for a version
+that the parser does not know. ``error`` may say why. ``crash`` in place of it says that the parser failed in a way that
+it does not mean to. ``canonical`` may be the body in hex as the parser writes it again: kwire then compares values.
+
+Rules kept here:
+
+- A parser that does not answer in time, or takes more memory than it may, is ended with all its processes.
+- Memory is the largest resident size of the process (``VmHWM`` of proc(5)). Only Linux has it: elsewhere nobody counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Literal
+
+from kwire.codec import registry
+from kwire.codec.objects import WireStruct
+from kwire.errors import KwireError
+from kwire.opening import create_file
+from kwire.testing.corpus.case import Case
+from kwire.testing.shrinking import shrunk
+
+__all__ = ["Answer", "Bounds", "Group", "Lines", "Once", "Outcome", "Wrong", "judge", "run", "shrink"]
+
+Said = Literal["accept", "refuse", "skip", "crash", "hang", "memory"]
+Wrong = Literal["crash", "hang", "memory", "accepts", "refuses", "value"]
+"""What is wrong with an answer.
+
+- ``crash``: the parser failed in a way that it does not mean to
+- ``hang``: it did not answer in time
+- ``memory``: it took more than it may
+- ``accepts``: it reads what it must refuse
+- ``refuses``: it refuses what it must accept
+- ``value``: it reads another value than the one that the bytes have
+"""
+
+_STEP: Final = 0.05
+"""Seconds between two looks at the memory of a process."""
+_SAID: Final = 300
+"""Characters of what a parser says that are kept."""
+_VERDICTS: Final[dict[str, Said]] = {"accept": "accept", "refuse": "refuse", "skip": "skip"}
+_LINE: Final = 64 << 20
+"""Bytes of an answer at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a parser may use for one case."""
+
+    seconds: float = 5.0
+    memory: int = 1 << 30
+    """Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a parser says of a case."""
+
+    said: Said
+    detail: str = ""
+    canonical: bytes | None = None
+
+
+class _Process:
+    """A running command, in a session of its own, so that it ends with all that it has started."""
+
+    def __init__(self, words: Sequence[str], *, take: bool) -> None:
+        self.process = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE if take else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._status = Path(f"/proc/{self.process.pid}/status")
+
+    def peak(self) -> int:
+        """The largest resident size so far, in bytes. 0 where it is not known."""
+        with contextlib.suppress(OSError):
+            found = re.search(rb"VmHWM:\s+(\d+) kB", self._status.read_bytes())
+            return int(found[1]) << 10 if found else 0
+        return 0
+
+    def end(self) -> int:
+        """Ends it if it still runs. Returns its exit code."""
+        if self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        return self.process.wait()
+
+    def read(self, bounds: Bounds, *, line: bool, data: bytes = b"") -> tuple[bytes, Said | None]:
+        """Gives it ``data``, and takes what it says: a line, or all of it. What went beyond its bounds, if anything."""
+        process = self.process
+        assert process.stdout is not None
+        out = process.stdout.fileno()
+        into = process.stdin.fileno() if process.stdin is not None else -1
+        if into >= 0:
+            os.set_blocking(into, False)
+        said = bytearray()
+        until = time.monotonic() + bounds.seconds
+        while True:
+            left = until - time.monotonic()
+            if left <= 0:
+                return bytes(said), "hang"
+            readable, writable, _ = select.select([out], [into] if data else [], [], min(left, _STEP))
+            if writable:
+                with contextlib.suppress(BlockingIOError):
+                    try:
+                        data = data[os.write(into, data) :]
+                    except BrokenPipeError:
+                        data = b""
+                if not data and not line and process.stdin is not None:
+                    process.stdin.close()
+            if self.peak() > bounds.memory:
+                return bytes(said), "memory"
+            if readable:
+                part = os.read(out, 1 << 16)
+                said += part
+                if not part or (line and part.endswith(b"\n")) or len(said) > _LINE:
+                    return bytes(said), None
+
+
+class Once:
+    """A command that is started for each case.
+
+    ``{}`` is the name of a file. Without it the bytes are on standard input. ``{role}``, ``{api_key}``, ``{version}``
+    and ``{body_at}`` are what the case is. Exit code 0 accepts the bytes, those in ``refused`` refuse them. Any other,
+    and the end by a signal, is a crash.
+    """
+
+    def __init__(self, command: str, bounds: Bounds, refused: Sequence[int] = (1,)) -> None:
+        self._words = shlex.split(command)
+        self._bounds = bounds
+        self._refused = frozenset(refused)
+        self._folder = TemporaryDirectory(prefix="kwire-fuzz-")
+        self._count = 0
+
+    def ask(self, case: Case) -> Answer:
+        """What the command makes of a case."""
+        self._count += 1
+        file = Path(self._folder.name, f"{self._count}.bin")
+        named = any("{}" in one for one in self._words)
+        if named:
+            with create_file(file) as out:
+                out.write(case.data)
+        known = {"{}": str(file), "{role}": case.role, "{api_key}": case.api_key, "{version}": case.version}
+        known["{body_at}"] = "-" if case.body_at is None else case.body_at
+        words = list(self._words)
+        for name, value in known.items():
+            words = [one.replace(name, str(value)) for one in words]
+        process = _Process(words, take=not named)
+        try:
+            said, beyond = process.read(self._bounds, line=False, data=b"" if named else case.data)
+            if beyond is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.process.wait(self._bounds.seconds)
+        finally:
+            code = process.end()
+            file.unlink(missing_ok=True)
+        detail = said.decode("utf-8", "replace").strip()[-_SAID:]
+        if beyond is not None:
+            return Answer(beyond, detail)
+        if code == 0:
+            return Answer("accept", detail)
+        return Answer("refuse" if code in self._refused else "crash", f"exit code {code} {detail}".strip())
+
+    def close(self) -> None:
+        """Removes its files."""
+        self._folder.cleanup()
+
+
+class Lines:
+    """A command that is started once, and answers lines (see the head of this module)."""
+
+    def __init__(self, command: str, bounds: Bounds) -> None:
+        self._words = shlex.split(command)
+        self._bounds = bounds
+        self._process: _Process | None = None
+
+    def ask(self, case: Case) -> Answer:
+        """What the command makes of a case. It is started anew if it has ended."""
+        if self._process is None:
+            self._process = _Process(self._words, take=True)
+        at = "-" if case.body_at is None else case.body_at
+        line = f"{case.role} {case.api_key} {case.version} {at} {case.data.hex()}\n"
+        said, beyond = self._process.read(self._bounds, line=True, data=line.encode())
+        if beyond is not None:
+            self.close()
+            return Answer(beyond)
+        if not said.endswith(b"\n"):
+            code = self._process.end()
+            self._process = None
+            return Answer("crash", f"ended with exit code {code} {said.decode('utf-8', 'replace')[-_SAID:]}".strip())
+        return _answer(said)
+
+    def close(self) -> None:
+        """Ends the command."""
+        if self._process is not None:
+            self._process.end()
+            self._process = None
+
+
+def _answer(line: bytes) -> Answer:
+    lines = line.count(b"\n")
+    if lines > 1:
+        raise KwireError(f"the parser answered {lines} lines to one frame, and has to answer one")
+    try:
+        said: Any = json.loads(line)
+        verdict: Said = "crash" if "crash" in said else _VERDICTS[said["verdict"]]
+        written = said.get("canonical")
+        detail = str(said.get("crash", said.get("error", "")))
+        return Answer(verdict, detail[:_SAID], None if written is None else bytes.fromhex(written))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        text = line.decode("utf-8", "replace").strip()[:_SAID]
+        raise KwireError(f"the parser answered {text!r}; an answer is JSON with a verdict: see its protocol") from None
+
+
+def judge(case: Case, answer: Answer) -> Wrong | None:
+    """What is wrong with an answer, None if nothing is."""
+    if answer.said == "crash" or answer.said == "hang" or answer.said == "memory":
+        return answer.said
+    if answer.said == "accept":
+        if case.verdict == "must-refuse":
+            return "accepts"
+        return None if _same(case, answer.canonical) else "value"
+    return "refuses" if answer.said == "refuse" and case.verdict == "must-accept" else None
+
+
+def _same(case: Case, written: bytes | None) -> bool:
+    """Whether a parser that wrote this has read the value of the case. It may leave out tags that no schema knows."""
+    canonical = case.canonical()
+    if written is None or canonical is None or written == canonical or case.recipe is None:
+        return True
+    codec = registry.codec(case.recipe.message, case.version)
+    try:
+        theirs = codec.decode(written)
+    except KwireError:
+        return False
+    return bool(_plain(theirs) == _plain(codec.decode(canonical)))
+
+
+def _plain(value: WireStruct) -> Any:
+    return _without_tags(value.to_dict())
+
+
+def _without_tags(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_tags(one) for name, one in value.items() if name != "unknown_tagged_fields"}
+    return [_without_tags(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+@dataclass(slots=True)
+class Group:
+    """Answers that are wrong in the same way."""
+
+    wrong: Wrong
+    kind: str
+    """The damage, or the shape of a valid case."""
+    detail: str
+    """What the parser said of the first one."""
+    count: int = 0
+    example: Case | None = None
+    """The smallest one."""
+    apis: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came out of many cases."""
+
+    asked: int = 0
+    skipped: int = 0
+    groups: dict[tuple[str, str, str], Group] = field(default_factory=dict)
+    suites: dict[tuple[str, str, str], list[int]] = field(default_factory=dict)
+    """By API, role and kind: how many cases were asked, and how many answers are wrong."""
+    seconds: float = 0.0
+
+
+def run(
+    parser: Once | Lines, cases: Iterable[Case], progress: Callable[[int], None] | None = None, seconds: float = 0
+) -> Outcome:
+    """Asks a parser about cases, one after the other. ``seconds``: ends after so many, 0: never."""
+    outcome = Outcome()
+    began = time.monotonic()
+    for case in _until(cases, began + seconds if seconds else 0):
+        answer = parser.ask(case)
+        if answer.said == "skip":
+            outcome.skipped += 1
+        else:
+            outcome.asked += 1
+            _count(outcome, case, answer)
+        if progress is not None:
+            progress(outcome.asked + outcome.skipped)
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def shrink(parser: Once | Lines, outcome: Outcome) -> None:
+    """Makes the example of each group smaller, as long as the parser gets it wrong in the same way."""
+    for group in outcome.groups.values():
+        # Each try of a hang takes as long as the parser may.
+        if group.example is not None and group.wrong != "hang":
+            fails = partial(_fails, parser, group.wrong)
+            group.example = shrunk(group.example, fails, bytes_too=group.wrong in ("crash", "memory"))
+
+
+def _fails(parser: Once | Lines, wrong: Wrong, case: Case) -> bool:
+    return judge(case, parser.ask(case)) == wrong
+
+
+def _until(cases: Iterable[Case], end: float) -> Iterator[Case]:
+    for case in cases:
+        if end and time.monotonic() > end:
+            return
+        yield case
+
+
+def _count(outcome: Outcome, case: Case, answer: Answer) -> None:
+    kind = case.damage or case.shape
+    suite = outcome.suites.setdefault((case.api, case.role, kind), [0, 0])
+    suite[0] += 1
+    wrong = judge(case, answer)
+    if wrong is None:
+        return
+    suite[1] += 1
+    # Numbers and names in what a parser says differ from case to case.
+    alike = re.sub(r"['\"].*?['\"]|\d+", "_", answer.detail)[:60] if wrong in ("crash", "refuses") else ""
+    group = outcome.groups.setdefault((wrong, kind, alike), Group(wrong, kind, answer.detail))
+    group.count += 1
+    group.apis[case.api] = None
+    if group.example is None or len(case.data) < len(group.example.data):
+        group.example, group.detail = case, answer.detail
