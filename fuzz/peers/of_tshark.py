@@ -58,6 +58,8 @@ def dissect(data: bytes) -> list[list[str]]:
 
 def read(role: str, api_key: int, version: int, at: int | None, frame: bytes) -> None:
     """A frame in a connection."""
+    if role == "records":
+        raise SkipError
     parts = [(_CLIENT, _BROKER, _sized(frame))]
     if role == "response":
         message = schema.request(api_key)

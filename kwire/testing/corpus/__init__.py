@@ -1,4 +1,4 @@
-"""A corpus for any Kafka parser: frames, valid and damaged, each with the verdict of the protocol.
+"""A corpus for any Kafka parser: frames and record sets, valid and damaged, each with the verdict of the protocol.
 
 ``cases`` makes them, ``write`` puts them into a folder with a manifest. ``kwire fuzz corpus`` does it on the command
 line.
@@ -24,12 +24,29 @@ from kwire.opening import create_file
 from kwire.testing.corpus.case import Case
 from kwire.testing.corpus.damage import KINDS, Kind
 from kwire.testing.corpus.messages import frame_cases
+from kwire.testing.corpus.record_sets import RECORD_KINDS, RecordKind, record_cases
 from kwire.testing.corpus.shapes import SHAPES
 
-__all__ = ["KINDS", "MANIFEST", "SHAPES", "Case", "Kind", "cases", "check", "spread", "write"]
+__all__ = [
+    "KINDS",
+    "MANIFEST",
+    "RECORDS",
+    "RECORD_KINDS",
+    "SHAPES",
+    "Case",
+    "Kind",
+    "RecordKind",
+    "cases",
+    "check",
+    "spread",
+    "write",
+]
 
 MANIFEST: Final = "manifest.jsonl"
 """The file that says what each of the others is."""
+
+RECORDS: Final = "records"
+"""What stands for an API where the cases are record sets."""
 
 
 def cases(
@@ -37,8 +54,9 @@ def cases(
 ) -> Iterator[Case]:
     """The cases of the corpus, those of an API one after the other.
 
-    ``apis`` are names such as ``Fetch``, ``kinds`` names of ``SHAPES`` and ``KINDS``, ``versions`` those of an API.
-    None of them: all. ``seed`` changes the values in messages. Raises ``ValueError`` for a name that there is not.
+    ``apis`` are names such as ``Fetch``, or ``records`` for record sets. ``kinds`` are names of ``SHAPES``, ``KINDS``
+    and ``RECORD_KINDS``, ``versions`` those of an API. None of them: all. ``seed`` changes the values in messages.
+    Raises ``ValueError`` for a name that there is not.
     """
     check(apis, kinds)
     shapes = [one for one in SHAPES if not kinds or one in kinds]
@@ -50,13 +68,15 @@ def cases(
             for version in () if message is None else message.versions:
                 if message is not None and (not versions or version in versions):
                     yield from frame_cases(message, version, shapes, damages, seed)
+    if not versions and (not apis or RECORDS in apis):
+        yield from record_cases([one for one in RECORD_KINDS if not kinds or one in kinds])
 
 
 def check(apis: Iterable[str], kinds: Iterable[str]) -> None:
     """Raises ``ValueError`` for a name of an API or a kind that there is not."""
     for what, names, known in (
-        ("API", apis, list(schema.api_keys().values())),
-        ("kind", kinds, [*SHAPES, *KINDS]),
+        ("API", apis, [*schema.api_keys().values(), RECORDS]),
+        ("kind", kinds, [*SHAPES, *KINDS, *RECORD_KINDS]),
     ):
         for one in names:
             if one not in known:

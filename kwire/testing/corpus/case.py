@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+from kwire import records
 from kwire.codec import registry
 from kwire.codec.objects import WireStruct, dump_json
 from kwire.errors import DecodeError
@@ -16,6 +17,10 @@ __all__ = ["Case", "Recipe", "Role"]
 
 Role = Literal["request", "response", "records"]
 """What the bytes are: a frame without its 4-byte size, or a record set."""
+
+
+_MOST_SHOWN: Final = 1 << 16
+"""Bytes of values that a line of the manifest has at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,6 @@ class Case:
 
     def line(self) -> dict[str, Any]:
         """Its line of the manifest."""
-        made = self.decoded()
         canonical = self.canonical()
         said: dict[str, Any] = {
             "file": f"{self.name}.bin",
@@ -98,7 +102,30 @@ class Case:
             "verdict": self.verdict,
             "source": self.source,
             "kafka": {True: "accepts", False: "refuses", None: None}[self.kafka],
-            "decodes": None if made is None else json.loads(dump_json(made.to_dict(self.version))),
+            "decodes": self._shown(),
             "canonical": None if canonical is None else canonical.hex(),
         }
         return said
+
+    def _shown(self) -> Any:
+        """What it decodes to, as JSON has it."""
+        if self.role == "records":
+            return self._records()
+        made = self.decoded()
+        return None if made is None else json.loads(dump_json(made.to_dict(self.version)))
+
+    def _records(self) -> list[dict[str, Any]] | None:
+        """The records of a set. None where a parser must refuse it, and for what is too large to show."""
+        if self.verdict == "must-refuse":
+            return None
+        try:
+            some = [one for batch in records.decode(self.data) for one in batch.records]
+        except DecodeError:
+            return None
+        if sum(len(one.value or b"") for one in some) > _MOST_SHOWN:
+            return None
+        names = ("offset", "timestamp", "key", "value", "headers")
+        shown: list[dict[str, Any]] = json.loads(
+            dump_json([{name: getattr(one, name) for name in names} for one in some])
+        )
+        return shown

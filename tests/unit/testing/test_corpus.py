@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import kwire
-from kwire import cli, schema
+from kwire import cli, records, schema
 from kwire.codec import registry
 from kwire.errors import DecodeError, KwireError
 from kwire.testing import corpus
@@ -70,6 +70,29 @@ def test_a_valid_case_is_what_kwire_writes(api: str) -> None:
         assert one.body_at is not None
         assert one.decoded() == one.recipe.body, one.name
         assert one.canonical() == one.data[one.body_at :], one.name
+
+
+def test_kwire_gives_the_verdict_of_each_record_set() -> None:
+    wrong = []
+    for one in corpus.cases([corpus.RECORDS]):
+        problems: list[DecodeError] = []
+        list(records.decode(one.data, problems=problems))
+        if one.verdict != "may" and bool(problems) != (one.verdict == "must-refuse"):
+            wrong.append(f"{one.name}: {problems}")
+    assert wrong == []
+
+
+def test_a_checksum_of_a_record_set_is_wrong_only_where_it_is_said() -> None:
+    for one in corpus.cases([corpus.RECORDS]):
+        right = all(batch.crc_ok for batch in records.decode(one.data, problems=[]))
+        assert right == (one.damage != "batch-checksum"), one.name
+
+
+def test_a_line_of_a_record_set_has_its_records() -> None:
+    lines = {one.name: one.line() for one in corpus.cases([corpus.RECORDS], ["records-one", "batch-bomb"])}
+    made = lines["records/gzip/records-one-c"]["decodes"]
+    assert made == [{"offset": 7, "timestamp": 1_700_000_000_000, "key": "a2V5", "value": "dmFsdWU=", "headers": []}]
+    assert lines["records/gzip/batch-bomb-a"]["decodes"] is None
 
 
 def test_the_same_arguments_give_the_same_cases() -> None:
