@@ -354,6 +354,11 @@ def cases() -> str:
     for one in corpus.RECORD_KINDS.values():
         reads = "reads it" if one.kafka else "refuses it"
         lines.append(f"| `{one.name}` | {_cell(one.about)} | `{one.verdict}` | {_cell(one.source)} | {reads} |")
+    lines += [
+        "",
+        "Captures (`--api captures`) have one connection each, after one kind of [impairment](impairments.md).",
+        "What loses nothing is `must-accept`, with its frames in `decodes`. The others are `may`.",
+    ]
     return "\n".join(lines) + "\n"
 
 

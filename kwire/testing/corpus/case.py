@@ -15,8 +15,8 @@ from kwire.testing.corpus.damage import Verdict
 
 __all__ = ["Case", "Recipe", "Role"]
 
-Role = Literal["request", "response", "records"]
-"""What the bytes are: a frame without its 4-byte size, or a record set."""
+Role = Literal["request", "response", "records", "capture"]
+"""What the bytes are: a frame without its 4-byte size, a record set, or a file of packets."""
 
 
 _MOST_SHOWN: Final = 1 << 16
@@ -63,6 +63,13 @@ class Case:
     offset: int | None = None
     """Where the damage begins, in bytes of the frame."""
     recipe: Recipe | None = field(default=None, repr=False, compare=False)
+    frames: tuple[tuple[str, str, int, int], ...] = ()
+    """Of a capture: each frame by direction, API, version and correlation id."""
+
+    @property
+    def file(self) -> str:
+        """The name of its file in the folder of the corpus."""
+        return f"{self.name}.{'pcap' if self.role == 'capture' else 'bin'}"
 
     def decoded(self) -> WireStruct | None:
         """The body that a parser gets, if it accepts the bytes. None where kwire refuses them, and for record sets."""
@@ -89,7 +96,7 @@ class Case:
         """Its line of the manifest."""
         canonical = self.canonical()
         said: dict[str, Any] = {
-            "file": f"{self.name}.bin",
+            "file": self.file,
             "role": self.role,
             "api": self.api,
             "api_key": self.api_key,
@@ -111,6 +118,9 @@ class Case:
         """What it decodes to, as JSON has it."""
         if self.role == "records":
             return self._records()
+        if self.role == "capture":
+            names = ("direction", "api", "version", "correlation_id")
+            return [dict(zip(names, one, strict=True)) for one in self.frames] or None
         made = self.decoded()
         return None if made is None else json.loads(dump_json(made.to_dict(self.version)))
 
