@@ -135,6 +135,7 @@ def run_corpus(args: argparse.Namespace) -> int:
 
 def run_parser(args: argparse.Namespace) -> int:
     """Asks a parser, and prints what is wrong. Returns 1 if anything is."""
+    import os
     import sys
 
     from rich.console import Console
@@ -144,6 +145,8 @@ def run_parser(args: argparse.Namespace) -> int:
     from kwire.tables.showing import readable
     from kwire.testing import corpus, feeding, fuzz_reports
 
+    if not hasattr(os, "killpg"):
+        raise KwireError("kwire fuzz run needs Linux or macOS; kwire fuzz corpus writes the same cases anywhere")
     bounds = feeding.Bounds(args.timeout, args.memory << 20)
     codes = args.refused or ["1"]
     if not all(one.lstrip("-").isdecimal() for one in codes):
