@@ -48,8 +48,9 @@ MANIFEST: Final = "manifest.jsonl"
 """The file that says what each of the others is."""
 
 RECORDS: Final = "records"
+"""What stands for an API where the cases are record sets."""
 CAPTURES: Final = "captures"
-"""What stands for an API where the cases are record sets, or captures."""
+"""What stands for an API where the cases are captures."""
 
 
 def cases(

@@ -22,7 +22,9 @@ from kwire.testing.packets import ACK, RAW, SYN, End, Packet, ip_packet, rebuilt
 __all__ = ["BROKER", "CLIENT", "capture_cases", "connection"]
 
 CLIENT: Final = End("10.0.0.1", 40_000)
+"""The end that sends requests."""
 BROKER: Final = End("10.0.0.2", 9092)
+"""The end that answers."""
 _BEGIN: Final = 1_700_000_000_000_000_000
 _STEP: Final = 1_000_000
 _TALK: Final = (("ApiVersions", 2), ("Metadata", 8), ("Produce", 7), ("Fetch", 11), ("Heartbeat", 4))

@@ -20,9 +20,13 @@ from kwire.wire import pack_uvarint
 __all__ = ["ACCEPT", "KINDS", "MAY", "REFUSE", "Damaged", "Kind", "Verdict", "damaged"]
 
 Verdict = Literal["must-accept", "must-refuse", "may"]
+"""What the protocol says of some bytes."""
 ACCEPT: Final[Verdict] = "must-accept"
+"""A parser has to read it."""
 REFUSE: Final[Verdict] = "must-refuse"
+"""A parser has to say that it is wrong."""
 MAY: Final[Verdict] = "may"
+"""The protocol leaves it open."""
 
 _GUIDE: Final = "protocol guide, Protocol Primitive Types"
 _READERS: Final = "Kafka's generated readers"

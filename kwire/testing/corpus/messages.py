@@ -19,8 +19,9 @@ from kwire.testing.corpus.shapes import SHAPES, value
 __all__ = ["CLIENT_ID", "CORRELATION_ID", "frame_cases", "remade"]
 
 CORRELATION_ID: Final = 7
+"""That of all frames."""
 CLIENT_ID: Final = "kwire"
-"""What the headers of all frames say."""
+"""That of all requests."""
 
 _HEADERS_OF: Final = "Metadata"
 """The API whose frames also have damaged headers: it has each header that there is, but for one."""
