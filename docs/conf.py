@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from pathlib import Path
 from typing import Any
 
 import kwire
 
+sys.path.insert(0, str(Path(__file__).parent))
+# Trees of documents are full of circles. Python would go over all of them again and again: half of the time.
+gc.freeze()
+gc.set_threshold(100_000, 50, 1_000)
+
 project = "kwire"
 author = "The kwire authors"
 version = release = kwire.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "navigation"]
 root_doc = "index"
 source_suffix = {".md": "markdown"}
 html_theme = "furo"

@@ -2,7 +2,8 @@
 
 The pages are laid out below ``build/site/source`` as they lie in the tree, so that links between them hold. Pages that
 git does not have are added: one for each API, KIP and module, the notebooks as pages, and the protocol explorer, which
-is one file of HTML. Sphinx treats every warning as an error. Links of what it made are checked then.
+is one file of HTML. Sphinx treats every warning as an error. Links of what it made are checked then. A page is kept if
+its source did not change since the last build.
 """
 
 from __future__ import annotations
@@ -214,14 +215,47 @@ def broken(folder: Path) -> list[str]:
     return wrong
 
 
+def laid_out_before(new: Path, source: Path) -> bool:
+    """Moves a layout to the place of the last one. Returns whether pages that did not change are still right.
+
+    Then only files that differ are written, and Sphinx builds only their pages. Every page lists others by their
+    titles: when one comes, goes or gets another title, all are built.
+    """
+    titles = [f"{one.relative_to(new)} {one.read_text('utf-8').partition(chr(10))[0]}" for one in new.rglob("*.md")]
+    settings = [(ROOT / "docs" / one).read_text("utf-8") for one in ("conf.py", "navigation.py")]
+    listed = "\n".join([kwire.__version__, *sorted(titles), *settings])
+    known = source.parent / "listed.txt"
+    if not source.exists() or not known.exists() or known.read_text("utf-8") != listed:
+        shutil.rmtree(source, ignore_errors=True)
+        new.rename(source)
+        known.write_text(listed, "utf-8")
+        return False
+    there = {one.relative_to(new) for one in new.rglob("*") if one.is_file()}
+    for one in [one for one in source.rglob("*") if one.is_file() and one.relative_to(source) not in there]:
+        one.unlink()
+    for one in there:
+        place = source / one
+        if not place.exists() or place.read_bytes() != (new / one).read_bytes():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(new / one, place)
+    shutil.rmtree(new)
+    return True
+
+
 def main(arguments: list[str]) -> int:
     """Builds the site into ``OUT`` (build/site/html). Returns 1 where a page or a link is wrong."""
     out = Path(arguments[0]) if arguments else BUILD / "html"
-    for one in (BUILD / "source", BUILD / "extra", out):
+    new, trees = BUILD / "new", BUILD / "doctrees"
+    for one in (new, BUILD / "extra"):
         shutil.rmtree(one, ignore_errors=True)
-    lay_out(BUILD / "source", BUILD / "extra")
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-c", str(ROOT / "docs")]
-    if subprocess.run([*command, "-d", str(BUILD / "doctrees"), str(BUILD / "source"), str(out)]).returncode:
+    lay_out(new, BUILD / "extra")
+    if not (laid_out_before(new, BUILD / "source") and (out / "index.html").exists()):
+        for one in (trees, out):
+            shutil.rmtree(one, ignore_errors=True)
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-j", "auto", "-c", str(ROOT / "docs")]
+    if subprocess.run([*command, "-b", "html", "-d", str(trees), str(BUILD / "source"), str(out)]).returncode:
+        # Sphinx warns about a page only while it reads it.
+        shutil.rmtree(trees, ignore_errors=True)
         return 1
     wrong = broken(out)
     for one in wrong:

@@ -75,12 +75,21 @@ begin with:
 """
 
 
+class _Help(argparse.HelpFormatter):
+    """A description is wrapped, and examples stand as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" not in text:
+            return super()._fill_text(text, width, indent)
+        return "".join(indent + line for line in text.splitlines(keepends=True))
+
+
 class _Parser(argparse.ArgumentParser):
     """Its complaints quote arguments, which can be names of files that somebody else has made."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         # An abbreviation could be another option: --topic would be --topic-ids where there is no --topic.
-        super().__init__(*args, **{"allow_abbrev": False, **options})
+        super().__init__(*args, **{"allow_abbrev": False, "formatter_class": _Help, **options})
         self._given: list[str] = []
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
@@ -153,7 +162,6 @@ def make_parser() -> tuple[_Parser, dict[str, _Parser]]:
         prog="kwire",
         description="Reads the Kafka wire protocol: captures, messages, records and schemas.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"kwire {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)

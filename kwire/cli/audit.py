@@ -33,7 +33,6 @@ def register(subparsers: Any) -> None:
         description="Says of each client in captures whether brokers of a later release serve what it uses: APIs and "
         "their versions, and record formats.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--target", default=DEFAULT_TARGET, metavar="RELEASE", help="a release of Kafka (default: %(default)s)"

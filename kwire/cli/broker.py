@@ -34,7 +34,6 @@ def register(subparsers: Any) -> None:
         description="Runs a Kafka broker in memory: any release, faults on demand, and everything that is said "
         "recorded.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--release", help="the Kafka release, such as 2.8 (default: the newest)")
     parser.add_argument("--nodes", type=int, default=1, metavar="N", help="how many brokers there are (default: 1)")

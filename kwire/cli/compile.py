@@ -32,6 +32,9 @@ def register(subparsers: Any) -> None:
         description="Compiles the loops that read captures, records and log segments to machine code for this kind of "
         "processor, once. Without it that happens when the first large capture is read. Run it while a container "
         "image is built, so that its containers need not.",
+        epilog="examples:\n"
+        "  kwire compile\n"
+        "  NUMBA_CACHE_DIR=/opt/kwire-kernels kwire compile     where containers find it\n",
     )
     parser.set_defaults(run=run)
 
@@ -158,33 +161,27 @@ PARTS: Final[dict[str, Callable[[], None]]] = {
 """By what they read. Each takes a processor for some ten seconds."""
 
 
-FIRST: Final = (
-    "tracking._take",
-    "columns.frame_columns",
-    "streams._count",
-    "streams._by_stream",
-    "streams._place",
-    "framing.frames_and_pairs",
-    "framing.settle_all",
+LATER: Final = (
+    "judging.left_over",
     "bodies._write",
     "records.read_records",
-    "judging.left_over",
     "lines.write_lines",
 )
-"""Kernels that are compiled first: those that save Python most for the time they take, then others that take long."""
+"""Kernels that are compiled after those that save Python most (``helpers.FIRST``): others that take long."""
 
 
 @functools.cache
 def kernels() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
     """All kernels that Python calls, each with arguments of the types that it is called with, in this order."""
-    from kwire.kernels import compiling
+    from kwire.kernels import compiling, helpers
     from kwire.kernels.engine import recording
 
     with recording() as calls:
         for part in PARTS.values():
             part()
     found = {compiling.name_of(kernel): (kernel, args) for kernel, args in calls.items()}
-    return {name: found[name] for name in (*FIRST, *(one for one in found if one not in FIRST))}
+    first = dict.fromkeys((*helpers.FIRST, *LATER))
+    return {name: found[name] for name in (*first, *(one for one in found if one not in first))}
 
 
 def compile_one(name: str) -> float | None:
@@ -197,12 +194,24 @@ def compile_one(name: str) -> float | None:
 
 
 def help_out(parent: int, folder: str) -> None:
-    """Compiles what nobody else does, for as long as the process ``parent`` lives. ``folder``: where it keeps them."""
-    from kwire.kernels import cache, compiling
+    """Compiles what nobody else does, for as long as the process ``parent`` lives. ``folder``: where it keeps them.
+
+    Those that a reader waits for have quick machine code first."""
+    from kwire.kernels import cache, compiling, helpers
 
     if str(cache.folder()) != folder:
         return
-    for name, (kernel, args) in kernels().items():
+    every = kernels()
+    unfinished: list[Callable[[], None]] = []
+    for name in helpers.FIRST:
+        if os.getppid() != parent:
+            break
+        if name not in cache.kernels() and (finish := compiling.compile_quickly(*every[name])) is not None:
+            unfinished.append(finish)
+    # Also without the parent: these are in hand, and nobody else has them.
+    for finish in unfinished:
+        finish()
+    for name, (kernel, args) in every.items():
         if os.getppid() != parent:
             return
         if name not in cache.kernels():
@@ -215,6 +224,7 @@ def _note_complete() -> None:
 
     if cache.kernels() >= set(kernels()):
         cache.write(cache.COMPLETE, b"")
+        cache.remove_quick()
 
 
 def compile_part(name: str) -> None:
@@ -247,17 +257,17 @@ def run(args: argparse.Namespace) -> int:
     before = {one.name for one in folder.glob("*.nbc")}
     began = time.monotonic()
     names = list(kernels())
-    with (
-        Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar,
-        ProcessPoolExecutor(os.cpu_count() or 1, mp_context=multiprocessing.get_context("spawn")) as pool,
-    ):
-        task = bar.add_task("compiling kernels", total=len(names))
+    # A fork has what this process imported and recorded. It is made before there are other threads.
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context) as pool:
         jobs = {pool.submit(compile_one, name): name for name in names}
-        for done in as_completed(jobs):
-            seconds = done.result()
-            if seconds is not None:
-                print(f"{seconds:6.1f} s  {jobs[done]}", flush=True)
-            bar.advance(task)
+        with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+            task = bar.add_task("compiling kernels", total=len(names))
+            for done in as_completed(jobs):
+                seconds = done.result()
+                if seconds is not None:
+                    print(f"{seconds:6.1f} s  {jobs[done]}", flush=True)
+                bar.advance(task)
     _note_complete()
     made = {one.name for one in folder.glob("*.nbc")}
     size = sum((folder / name).stat().st_size for name in made) / 1e6

@@ -93,7 +93,6 @@ def register(subparsers: Any) -> None:
         description="Decodes captures (pcap, pcapng; also compressed) of Kafka traffic, and the log "
         "segments of brokers: .log files, and folders with them.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="a capture, - for standard input; a segment or a folder"

@@ -72,7 +72,6 @@ def register(subparsers: Any) -> None:
         help="one frame as an annotated tree with byte ranges",
         description="Draws one frame (without its 4-byte size, or with it) as a tree of fields and bytes.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add(

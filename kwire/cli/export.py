@@ -39,7 +39,6 @@ def register(subparsers: Any) -> None:
         description="Writes a span of OpenTelemetry for each request and its response (--otlp), or the packets of the "
         "connections that are wanted (--pcapng).",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture, - for standard input")
     parser.add_argument(

@@ -30,7 +30,6 @@ def register(subparsers: Any) -> None:
         description="Looks for what clients do wrong and what they are told: who, how often, in which frames, and what "
         "to change.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--rule", action=Names, metavar="NAMES", help="only these rules, separated by commas")
     parser.add_argument(

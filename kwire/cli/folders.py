@@ -42,7 +42,6 @@ def register(subparsers: Any) -> None:
         "flushed, replicated and compacted, its leader epochs, producers and aborted transactions. Says what is wrong "
         "too: segments that overlap, files that are damaged.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "folders",

@@ -53,7 +53,6 @@ def register(subparsers: Any) -> None:
         description="Writes frames into a folder: every layout by several shapes, and each kind of damage at every "
         "border of a field. A manifest says of each file what it is, what a parser has to make of it, and why.",
         epilog=CORPUS_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     corpus.add_argument("--out", required=True, metavar="FOLDER", help="a new folder")
     _add_choice(corpus)

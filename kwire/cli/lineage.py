@@ -26,7 +26,6 @@ def register(subparsers: Any) -> None:
         help="who writes and who reads each topic",
         description="Says of each topic which clients write it, read it (with their groups) or replicate it.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     answers.add_formats(parser, GRAPHS)
     parser.set_defaults(run=run, command="lineage")

@@ -41,7 +41,6 @@ def register(subparsers: Any) -> None:
         description="Writes one page of HTML, which fetches nothing: traffic, latencies, topics, clients, batches, "
         "errors, gaps, versions, groups, lineage, findings and the audit.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--against", metavar="OTHER", help="an earlier report, or a capture: the page begins with what changed"

@@ -77,7 +77,6 @@ def register(subparsers: Any) -> None:
         help="messages, versions and layouts; compare with Kafka's definitions",
         description="Prints what the schemas say of an API, a version or an embedded message.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="?", metavar="API", help="an API, its key, or a message; or import, compare")
     parser.add_argument("path", nargs="?", metavar="PATH", help="for import and compare: a JSON file, a folder, a jar")

@@ -20,6 +20,10 @@ def register(subparsers: Any) -> None:
         description="Writes a table of captures or log segments as files of Parquet. Each of Spark's workers writes "
         "what it reads. Files that cannot be read are rows with the status bad_file; they are counted, and the exit "
         "code is 1.",
+        epilog="examples:\n"
+        "  kwire spark export 'captures/*.pcap.gz' frames\n"
+        "  kwire spark export s3a://captures/2026 s3a://tables/records --table records --partition-by topic\n"
+        "  kwire spark export /var/lib/kafka/data records --table records --option format=log\n",
     )
     export.add_argument("input", nargs="+", metavar="INPUT", help="files, folders, patterns or URIs")
     export.add_argument(

@@ -50,7 +50,6 @@ def register(subparsers: Any) -> None:
         description="Shows requests and bytes a second, latencies and errors of the last seconds by API, topic and "
         "client, and findings as they appear.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", nargs="?", metavar="CAPTURE", default="-", help="a capture (default: standard input)")
     parser.add_argument("--follow", action="store_true", help="go on when the end of a growing capture is reached")

@@ -138,9 +138,20 @@ def filled() -> bool:
     return _holds_code(folder())
 
 
+QUICK: Final = "quick."
+"""What the names of files begin with that hold quick machine code: what LLVM has not optimised."""
+
+
 def kernels() -> set[str]:
-    """Of which kernels there is machine code, as ``module.name``."""
+    """Of which kernels there is machine code, as ``module.name``. ``QUICK`` is before it where it is quick."""
     return {one.name.partition("-")[0] for one in folder().glob("*.nbi")}
+
+
+def remove_quick() -> None:
+    """Removes the quick machine code, which nobody needs where all is optimised."""
+    for one in folder().glob(f"{QUICK}*"):
+        with contextlib.suppress(OSError):
+            one.unlink()
 
 
 def read(name: str) -> bytes | None:

@@ -47,7 +47,7 @@ try:
 except ImportError as _missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("reading captures and columns", "capture") from _missing
 
-__all__ = ["compile_for", "compiled", "load", "name_of"]
+__all__ = ["compile_for", "compile_quickly", "compiled", "load", "name_of", "quick"]
 
 njit: Any = _njit
 
@@ -58,6 +58,7 @@ WORTH_SAYING: Final = 2.0
 """Seconds from which on it is said how long a kernel took."""
 
 _entries: dict[Callable[..., Any], Any] = {}
+_quick: dict[Callable[..., Any], Any] = {}
 _inner: dict[Callable[..., Any], Any] = {}
 _names: dict[str, dict[str, Any]] = {}
 """The globals of the twins of each module: a copy of the module's, until ``_make`` puts twins in."""
@@ -126,6 +127,50 @@ def compile_for(kernel: Callable[..., Any], args: tuple[Any, ...], *, wait: bool
         finally:
             _patience.pop()
     return bool(twin.stats.cache_misses)
+
+
+def compile_quickly(kernel: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[], None] | None:
+    """Makes the quick machine code of a kernel for other processes, and returns what makes the optimised one.
+
+    The kernel is claimed until that has been called. Returns ``None`` where another process compiles it, or where there
+    is no quick machine code (``kwire.kernels.fence``)."""
+    with _lock, contextlib.ExitStack() as held:
+        if not held.enter_context(cache.claimed(name_of(kernel), 0)):
+            return None
+        module = kernel.__module__
+        dispatcher = njit(**_options(kernel))(_twin(kernel))
+        optimise = fence.in_stages(dispatcher, lambda: _complete(module), fence.types_of(args))
+        if optimise is None:
+            return None
+        claim = held.pop_all()
+
+    def finish() -> None:
+        with claim:
+            optimise()
+
+    return finish
+
+
+def quick(kernel: F) -> F | None:
+    """The twin of a kernel with its quick machine code. ``None`` where there is none (any more)."""
+    with _lock:
+        if kernel not in _quick:
+            loading = True
+
+            @contextlib.contextmanager
+            def claimed() -> Iterator[None]:
+                if loading:
+                    raise _BusyError
+                with _claimed(kernel):
+                    yield
+
+            try:
+                _quick[kernel] = fence.quick_entry(njit(**_options(kernel))(_twin(kernel)), claimed)
+            except _BusyError:
+                _quick[kernel] = None
+            loading = False
+        found: F | None = _quick[kernel]
+        return found
 
 
 def load() -> int:

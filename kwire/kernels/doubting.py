@@ -687,6 +687,7 @@ def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, rea
     if _in_doubt(stream) and conn.spoken & (BATCHES | PRODUCES_OLD) == BATCHES and YES not in (known, said):
         leads = _leads_on(window, capture, table, scratch, reader)
         if leads == YES:
+            known = int64(YES)
             stream.certain = 2
             _forget_doubted(capture, conn, number)
     last = pieces[reader.seen - 1]

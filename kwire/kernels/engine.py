@@ -56,6 +56,9 @@ OF_A_PACKET: Final = 300
 OF_A_FRAME: Final = 150
 """And a frame."""
 
+MANY: Final = 5_000
+"""Packets of one window for which Python needs longer than it takes to compile what they need."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 KERNELS: Final[set[Callable[..., Any]]] = set()
@@ -144,7 +147,15 @@ class _Mixed(Engine):
     def __call__(self, kernel: F) -> F:
         from kwire.kernels import helpers
 
-        return (MACHINE if helpers.made(kernel) else PYTHON)(kernel)
+        if helpers.made(kernel):
+            return MACHINE(kernel)
+        return (helpers.made_quickly(kernel) and _quick_twin(kernel)) or PYTHON(kernel)
+
+
+def _quick_twin(kernel: F) -> F | None:
+    from kwire.kernels import compiling
+
+    return compiling.quick(kernel)
 
 
 PYTHON: Final[Engine] = _Python("python")
@@ -181,7 +192,7 @@ def choose(size: int, *, packets: int = 0, frames: int = 0) -> Engine:
     if _DISABLED:
         return PYTHON
     if loaded():
-        return _helped()
+        return _helped(packets)
     with _state.lock:
         total = _state.read_by_python + size + OF_A_PACKET * packets + OF_A_FRAME * frames
         if total <= SMALL_WARM:
@@ -195,12 +206,16 @@ def choose(size: int, *, packets: int = 0, frames: int = 0) -> Engine:
     from kwire.kernels import helpers
 
     helpers.begin()
-    return _helped()
+    return _helped(packets)
 
 
-def _helped() -> Engine:
+def _helped(packets: int = 0) -> Engine:
     helpers = sys.modules.get("kwire.kernels.helpers")
-    return MIXED if helpers is not None and helpers.at_work() else MACHINE
+    if helpers is None or not helpers.at_work():
+        return MACHINE
+    if packets > MANY:
+        helpers.wait()
+    return MIXED
 
 
 def loaded() -> bool:

@@ -18,6 +18,8 @@ What is used, and what for:
   overloads that are inlined, literals that a loop is unrolled over, annotated source. The machine code is the same.
 - ``calls``: for which types numba found which implementation of an operator or a function of its own. numba asks all
   its templates again for each ``+``.
+- ``stages``: a kernel is there twice, at once with machine code that LLVM has not thought about, and optimised later.
+  Closed: a kernel is there when it is optimised.
 - ``variables``: which variables a statement has. numba asks each value for its class four times.
 
 Rules kept here:
@@ -50,7 +52,7 @@ from numba.core.types import functions as _functions
 
 from kwire.kernels import cache
 
-__all__ = ["closed", "entry", "keep", "load", "options", "part", "types_of"]
+__all__ = ["closed", "entry", "in_stages", "keep", "load", "options", "part", "quick_entry", "types_of"]
 
 # numba's own annotations do not have all of what is used here.
 caching: Any = _caching
@@ -153,6 +155,7 @@ _libraries: Final = _Fence(
         "JITCodeLibrary.get_pointer_to_function": (getattr(codegen, "JITCodeLibrary", None), "self name"),
         "JITCodeLibrary.add_linking_library": (getattr(codegen, "JITCodeLibrary", None), "self library"),
         "JITCodeLibrary._finalize_dynamic_globals": (getattr(codegen, "JITCodeLibrary", None), "self"),
+        "JITCodeLibrary._optimize_functions": (getattr(codegen, "JITCodeLibrary", None), "self ll_module"),
         "JITCodeLibrary._optimize_final_module": (getattr(codegen, "JITCodeLibrary", None), "self"),
         "JITCodeLibrary._get_module_for_linking": (getattr(codegen, "JITCodeLibrary", None), "self"),
         "JITCodeLibrary._get_compiled_object": (getattr(codegen, "JITCodeLibrary", None), "self"),
@@ -205,12 +208,22 @@ _calls: Final = _Fence(
     "calls",
     {"BaseFunction.get_call_type": (getattr(functions, "BaseFunction", None), "self context args kws")},
 )
+_stages: Final = _Fence(
+    "stages",
+    {
+        "JITCodeLibrary._finalize_final_module": (getattr(codegen, "JITCodeLibrary", None), "self"),
+        "JITCPUCodegen._customize_tm_options": (getattr(codegen, "JITCPUCodegen", None), "self options"),
+        "FunctionCache.save_overload": (getattr(caching, "FunctionCache", None), "self sig data"),
+        "CacheImpl.get_filename_base": (getattr(caching, "CacheImpl", None), "self fullname abiflags"),
+        "CompileResult._reduce": (getattr(compiler, "CompileResult", None), "self"),
+    },
+)
 _variables: Final = _Fence("variables", {"Inst._rec_list_vars": (getattr(ir, "Inst", None), "self val")})
 
 
 def closed() -> list[str]:
     """The names of the fences whose parts of numba have changed: kernels compile without them."""
-    every = (_indices(), _lowering(), _libraries, _cache, _kept, _passes, _calls, _variables)
+    every = (_indices(), _lowering(), _libraries, _cache, _kept, _passes, _calls, _stages, _variables)
     return [one.name for one in every if not one.open]
 
 
@@ -324,6 +337,9 @@ if _libraries.open:
     class _Part(codegen.JITCodeLibrary):  # type: ignore[misc]
         """The code of a kernel that is a part of others: LLVM's intermediate representation, as it was written."""
 
+        def _optimize_functions(self, ll_module: Any) -> None:
+            ll_module.data_layout = self._codegen._data_layout
+
         def finalize(self) -> None:
             self._raise_if_finalized()
             self._finalize_dynamic_globals()
@@ -348,11 +364,19 @@ if _libraries.open:
             self._linking_libraries: list[Any] = list(found)
             super().finalize()
 
-        def _optimize_final_module(self) -> None:
-            # Nobody else calls the parts: LLVM may inline what is called once, and drop what is left over.
+        def _optimize_functions(self, ll_module: Any) -> None:
+            ll_module.data_layout = self._codegen._data_layout
+
+        def _hide_parts(self) -> None:
+            """Nobody else calls the parts: LLVM may inline what is called once, and drop what is left over."""
             for one in self._final_module.functions:
                 if not one.is_declaration and one.linkage == codegen.ll.Linkage.linkonce_odr:
                     one.linkage = "internal"
+
+        def _optimize_final_module(self) -> None:
+            self._hide_parts()
+            # Each function first: what is smaller is inlined in more places.
+            super()._optimize_functions(self._final_module)
             super()._optimize_final_module()
 
         def serialize_using_object_code(self) -> Any:
@@ -373,6 +397,112 @@ if _libraries.open:
                 ]
             names = codegen.ll.parse_assembly("\n".join(lines))
             return self.name, "object", (self._get_compiled_object(), names.as_bitcode())
+
+
+# --- Quick machine code ------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _quick_machine() -> Any:
+    """What makes machine code without thinking about it."""
+    options_: dict[str, Any] = {"opt": 0}
+    cpu_target.target_context.codegen()._customize_tm_options(options_)
+    target = codegen.ll.Target.from_triple(codegen.ll.get_process_triple())
+    return target.create_target_machine(**options_)
+
+
+if _cache.open and _libraries.open and _stages.open:
+
+    class _InStages(_Entry):
+        """The code of a kernel that this process does not run: it makes the machine code twice, for others."""
+
+        def _optimize_final_module(self) -> None:
+            self._hide_parts()
+
+        def _finalize_final_module(self) -> None:
+            self._finalize_dynamic_globals()
+            self._finalized = True
+
+        def get_pointer_to_function(self, name: str) -> int:
+            self._ensure_finalized()
+            return 0
+
+        def _made_by(self, machine: Any, module: Any) -> None:
+            self._compiled, self._compiled_object = True, machine.emit_object(module)
+
+        @contextlib.contextmanager
+        def quick(self, names: dict[str, str]) -> Iterator[None]:
+            """Within the block it has the machine code that is made at once, of functions with these names."""
+            whole = self._final_module
+            self._final_module = codegen.ll.parse_bitcode(whole.as_bitcode())
+            try:
+                for name, other in names.items():
+                    self._final_module.get_function(name).name = other
+                self._made_by(_quick_machine(), self._final_module)
+                yield
+            finally:
+                self._final_module = whole
+
+        def optimise(self) -> None:
+            """Makes the machine code as an entry has it."""
+            super()._optimize_final_module()
+            self._made_by(self._codegen._tm, self._final_module)
+
+    class _QuickImplementation(_Implementation):
+        def get_filename_base(self, fullname: str, abiflags: str) -> str:
+            base: str = super().get_filename_base(cache.QUICK + fullname, abiflags)
+            return base
+
+        def reduce(self, data: Any) -> Any:
+            # Parts need no environment. Where nothing is optimised they still have a name for it, and no place.
+            return (*super().reduce(data)[:-1], ())
+
+    class _QuickCache(_Cache):
+        """Quick machine code, which stands beside the other."""
+
+        _impl_class = _QuickImplementation
+
+    class _Both:
+        """In place of a cache: keeps quick machine code at once. ``finish`` keeps what is optimised."""
+
+        def __init__(self, function: Any) -> None:
+            self._quick, self._full = _QuickCache(function), _Cache(function)
+            self.claim: Callable[[], None] = lambda: None
+            self.missed: Callable[[], None] = lambda: None
+            self.finish: Callable[[], None] = lambda: None
+
+        def load_overload(self, sig: Any, target_context: Any) -> None:
+            self.missed()
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            library, described = data.library, data.fndesc
+            # One process loads both, and finds functions by their names.
+            name = described.mangled_name
+            wrapper = described.llvm_cpython_wrapper_name
+            described.mangled_name = f"{name}.quick"
+            try:
+                with library.quick({name: f"{name}.quick", wrapper: described.llvm_cpython_wrapper_name}):
+                    self._quick.save_overload(sig, data)
+            finally:
+                described.mangled_name = name
+
+            def finish() -> None:
+                with compiler_lock:
+                    library.optimise()
+                    self._full.save_overload(sig, data)
+
+            self.finish = finish
+
+
+def in_stages(dispatcher: Any, complete: Callable[[], None], types: tuple[Any, ...]) -> Callable[[], None] | None:
+    """Keeps quick machine code of a kernel, for others. Returns what makes that which is optimised, and keeps it.
+
+    Returns ``None``, and has done nothing, where a fence is closed."""
+    if not (_cache.open and _libraries.open and _stages.open):
+        return None
+    dispatcher._cache = both = _Both(dispatcher.py_func)
+    _fenced(dispatcher, _InStages, complete).compile(types)
+    return both.finish
 
 
 # --- What numba need not do --------------------------------------------------------------------------------------
@@ -553,6 +683,18 @@ def entry(
     there is no machine code. What another process has made when it is entered is loaded."""
     keep(dispatcher)
     return _fenced(dispatcher, _Entry if _libraries.open else None, complete, claimed)
+
+
+def quick_entry(dispatcher: Any, claimed: Callable[[], contextlib.AbstractContextManager[object]]) -> Any:
+    """``dispatcher`` as an ``entry`` whose quick machine code is loaded. ``None`` where none can be.
+
+    Nothing is compiled for it: ``claimed`` is called in place of that, and should raise what the caller expects."""
+    if not (_cache.open and _libraries.open and _stages.open and _kept.open):
+        return None
+    dispatcher._cache = _QuickCache(dispatcher.py_func)
+    dispatcher._cache.counts_references = dispatcher.targetoptions.get("_nrt", True)
+    made = _fenced(dispatcher, _Entry, lambda: None, claimed)
+    return made if load(made) else None
 
 
 def types_of(args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -5,12 +5,17 @@ all kernels, in the order of ``kwire.cli.compile``, and compiles what nobody has
 meanwhile. It asks for each kernel whether its machine code is there by now, and runs that (``made``). When the helpers
 have ended, all is machine code: what they left is compiled when it is needed.
 
+A helper compiles those kernels first that Python takes longest for (``FIRST``). It makes *quick* machine code of them,
+which LLVM does not optimise: that is there in two thirds of the time, and runs 100 times as fast as Python. Then it
+optimises them, and later processes take that. A window with so many packets that Python would take longer than that
+waits for the quick machine code (``wait``). Meanwhile another helper has the core of the reader.
+
 Rules kept here:
 
 - Helpers are a help only. Where they cannot be started, or fail, the reader compiles what it needs by itself.
 - One process of a machine has helpers at a time (a claim in the folder of the machine code). Others wait for the end of
   these in the same way: they read on in Python.
-- A helper ends with its parent: it finishes the kernel in hand, so that this work is not lost.
+- A helper ends with its parent: it finishes the kernels in hand, so that this work is not lost.
 - A helper has the module path of its parent and not the current folder. It uses the same folder of machine code, or
   does nothing. So what it may load and who may write it are the same.
 - A thread waits for helpers, so that none is left as a zombie. It is a daemon: nobody waits for it. A process that was
@@ -31,7 +36,18 @@ from typing import Any, Final
 
 from kwire.kernels import cache
 
-__all__ = ["at_work", "begin", "made"]
+__all__ = ["FIRST", "at_work", "begin", "made", "made_quickly", "wait"]
+
+FIRST: Final = (
+    "framing.frames_and_pairs",
+    "tracking._take",
+    "framing.settle_all",
+    "streams._place",
+    "columns.frame_columns",
+    "streams._count",
+    "streams._by_stream",
+)
+"""Kernels that Python takes longest for, or that are there soon, in the order in which they are compiled."""
 
 MOST: Final = 3
 """Helpers at most: beyond it the kernel that takes longest decides."""
@@ -39,6 +55,12 @@ LOOK: Final = 0.25
 """Seconds after which it is looked again which kernels there are."""
 LONGEST: Final = 600.0
 """Seconds to wait for the helpers of another process."""
+LOOK_AGAIN: Final = 0.05
+"""The same for who waits."""
+NICE: Final = 10
+"""How nice a helper is that has the core of the reader: it gets a tenth of the core when the reader needs it."""
+PATIENCE: Final = 20.0
+"""Seconds that a window waits for quick machine code, before Python reads it all the same."""
 
 PROGRAM: Final = (
     "import sys; sys.path[:] = sys.argv[3:]; from kwire.cli import compile; "
@@ -55,6 +77,9 @@ class _State:
         self.at_work = False
         self.kept: set[str] = set()
         self.looked = 0.0
+        self.waited = False
+        self.waiting = threading.Event()
+        """Set when the reader waits, or when there is nothing to wait for."""
 
 
 _state: Final = _State()
@@ -80,11 +105,41 @@ def at_work() -> bool:
 
 
 def made(kernel: Callable[..., Any]) -> bool:
-    """Whether there is machine code of a kernel by now."""
+    """Whether there is optimised machine code of a kernel by now."""
+    return _name(kernel) in _there()
+
+
+def made_quickly(kernel: Callable[..., Any]) -> bool:
+    """Whether there is quick machine code of a kernel by now."""
+    return cache.QUICK + _name(kernel) in _there()
+
+
+def wait() -> None:
+    """Waits for machine code of the kernels that are compiled first, once in a process.
+
+    It ends where helpers end, and after ``PATIENCE`` seconds."""
+    if _state.waited:
+        return
+    _state.waited = True
+    _state.waiting.set()
+    until = time.monotonic() + PATIENCE
+    while at_work() and time.monotonic() < until:
+        there = cache.kernels()
+        if all(one in there or cache.QUICK + one in there for one in FIRST):
+            break
+        time.sleep(LOOK_AGAIN)
+    _state.looked = 0.0
+
+
+def _name(kernel: Callable[..., Any]) -> str:
+    return f"{kernel.__module__.rpartition('.')[2]}.{kernel.__qualname__}"
+
+
+def _there() -> set[str]:
     now = time.monotonic()
     if now - _state.looked > LOOK:
         _state.kept, _state.looked = cache.kernels(), now
-    return f"{kernel.__module__.rpartition('.')[2]}.{kernel.__qualname__}" in _state.kept
+    return _state.kept
 
 
 def _cores() -> int:
@@ -113,6 +168,15 @@ def _run(count: int) -> None:
     started: list[subprocess.Popen[bytes]] = []
     try:
         started.extend(_started() for _ in range(count))
+        while not _state.waiting.wait(LOOK):
+            if all(one.poll() is not None for one in started):
+                break
+        else:
+            # The reader does not need its core.
+            started.append(_started())
+            if hasattr(os, "setpriority"):
+                # Nor does this one, as soon as the reader goes on.
+                os.setpriority(os.PRIO_PROCESS, started[-1].pid, NICE)
     except OSError as error:
         cache.say(f"a process that compiles could not be started: {error.strerror}")
     codes = {one.wait() for one in started} - {0, -signal.SIGINT, -signal.SIGTERM}

@@ -30,7 +30,7 @@ try:
     import pyarrow as pa
     import pyarrow.compute as pc
 except ImportError as _missing:  # pragma: no cover - depends on the installation
-    raise MissingExtraError("log segments", "capture") from _missing
+    raise MissingExtraError("reading captures and log segments", "capture") from _missing
 
 from kwire.log.files import has_segment_name, plain
 from kwire.log.folders import producers_of

@@ -29,7 +29,7 @@ from kwire.errors import MissingExtraError
 try:
     import numpy as np
 except ImportError as _missing:  # pragma: no cover - depends on the installation
-    raise MissingExtraError("log segments", "capture") from _missing
+    raise MissingExtraError("reading captures and log segments", "capture") from _missing
 
 from kwire.kernels.layouts import joined
 from kwire.log.files import CONTROL_BATCH, Segment, content

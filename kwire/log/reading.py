@@ -29,7 +29,7 @@ try:
     import pyarrow as pa
     import pyarrow.compute as pc
 except ImportError as _missing:  # pragma: no cover - depends on the installation
-    raise MissingExtraError("log segments", "capture") from _missing
+    raise MissingExtraError("reading captures and log segments", "capture") from _missing
 
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.log.decided import Beside, Decided, InFolder, decided

@@ -17,7 +17,7 @@ try:
     import numpy as np
     import pyarrow as pa
 except ImportError as _missing:  # pragma: no cover - depends on the installation
-    raise MissingExtraError("log segments", "capture") from _missing
+    raise MissingExtraError("reading captures and log segments", "capture") from _missing
 
 from kwire.kernels.engine import PYTHON, choose
 from kwire.kernels.layouts import HEADER, joined

@@ -10,8 +10,9 @@ payload shows by itself whether it begins with a size (``kwire.payloads.sizes`` 
 >>> [None if one is None else one["status"] for one in kwire.payloads.decode_requests(column).to_pylist()]
 ['malformed', None, 'unsupported']
 
-A column is a ``pyarrow.Array`` or ``ChunkedArray`` of binary, large_binary, binary_view or fixed-size binary. What
-comes back is a ``ChunkedArray`` of as many rows. Rules kept here:
+A column is a ``pyarrow.Array`` or ``ChunkedArray`` of bytes, in any of Arrow's types for them, with a dictionary or
+without. What gives such an array is a column, too: a Series of pandas or Polars. What comes back is a ``ChunkedArray``
+of as many rows. Rules kept here:
 
 - Null in, null out. Bad input never raises. It is a struct with ``status``, ``error`` and whatever could be read
   before the error.
@@ -54,7 +55,7 @@ __all__ = [
 ]
 
 Column = Any
-"""A ``pyarrow.Array`` or ``ChunkedArray``."""
+"""A ``pyarrow.Array`` or ``ChunkedArray``, or a Series of pandas or Polars that gives one."""
 
 
 def decode_requests(

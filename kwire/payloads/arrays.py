@@ -9,15 +9,14 @@ Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kwire.errors import KwireError
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.payloads import messages, record_sets, rows
-from kwire.payloads.frames import chunks
+from kwire.payloads.columns import Column, beside, chunks
 from kwire.payloads.messages import How
 from kwire.payloads.types import (
     HEADER,
@@ -31,10 +30,7 @@ from kwire.payloads.types import (
 )
 from kwire.tables.typed import message_of
 
-__all__ = ["Arrays", "Column", "decode_records", "decode_requests", "decode_responses", "rows_of"]
-
-Column = Any
-"""A ``pyarrow.Array`` or ``ChunkedArray``."""
+__all__ = ["Arrays", "decode_records", "decode_requests", "decode_responses", "rows_of"]
 
 
 class Arrays(NamedTuple):
@@ -63,7 +59,7 @@ def decode_responses(
 ) -> Arrays:
     """``kwire.payloads.decode_responses`` as arrays."""
     how = _how(RESPONSE, "response", limits, options)
-    parts = _beside(column, api_keys, api_versions)
+    parts = _with(column, api_keys, api_versions)
     return Arrays((made for one, of in parts for made in messages.decoded(one, how, *of)), _type(how))
 
 
@@ -77,15 +73,10 @@ def decode_records(
     limits: Limits = DEFAULT_LIMITS,
 ) -> Arrays:
     """``kwire.payloads.decode_records`` as arrays."""
-    how = record_sets.records(fields, strict, limits)
-    parts, first = [], 0
-    for one in chunks(column):
-        hides = pa.repeat(bool(metadata) and not secrets, len(one))
-        if isinstance(metadata, pa.Array | pa.ChunkedArray):
-            hides = pc.fill_null(_slice(metadata, first, len(one)), False) if not secrets else hides
-        parts.append((one, hides))
-        first += len(one)
-    return Arrays((made for one, hides in parts for made in record_sets.lists(one, hides, how)), listed(how.type))
+    how = record_sets.records(fields, strict, secrets, limits)
+    hides = [pc.fill_null(one, False) for one in beside(column, False if secrets else metadata, "metadata")]
+    parts = zip(chunks(column), hides, strict=True)
+    return Arrays((made for one, each in parts for made in record_sets.lists(one, each, how)), listed(how.type))
 
 
 def rows_of(
@@ -97,7 +88,7 @@ def rows_of(
 ) -> Arrays:
     """The functions of ``kwire.payloads`` that make rows of a table, ``RECORDS`` or ``PARTITIONS``, as arrays."""
     wanted = rows.wanted(table, limits=limits, **options)
-    parts = _beside(column, *of)
+    parts = _with(column, *of)
     return Arrays((made for one, each in parts for made in rows.lists(one, wanted, *each)), rows.list_of(wanted.schema))
 
 
@@ -105,13 +96,10 @@ def _type(how: How) -> pa.DataType:
     return listed(how.type) if how.several else how.type
 
 
-def _beside(column: Column, *of: Column | int) -> list[tuple[pa.Array, list[pa.Array]]]:
-    """The arrays of a column, each with its part of the columns beside it."""
-    parts, first = [], 0
-    for one in chunks(column):
-        parts.append((one, [_integers(each, first, len(one)) for each in of]))
-        first += len(one)
-    return parts
+def _with(column: Column, *of: Column | int) -> list[tuple[pa.Array, list[pa.Array]]]:
+    """The arrays of a column, each with the API keys and versions beside it."""
+    columns = [beside(column, each, "API keys and versions") for each in of]
+    return [(one, [each[number] for each in columns]) for number, one in enumerate(chunks(column))]
 
 
 def _how(type_: pa.StructType, direction: str, limits: Limits, options: BodyOptions) -> How:
@@ -127,17 +115,3 @@ def _how(type_: pa.StructType, direction: str, limits: Limits, options: BodyOpti
         speaks.add("correlation_id")
     reads = "body" in [one.name for one in type_] and not speaks.isdisjoint(one.name for one in made)
     return How(made, reads, limits, sized, options.get("several", False), options.get("secrets", False), keeps, message)
-
-
-def _integers(values: Column | int, first: int, count: int) -> pa.Array:
-    if isinstance(values, int):
-        return pa.repeat(pa.scalar(values, pa.int64()), count)
-    found = _slice(values, first, count)
-    if len(found) != count or not (pa.types.is_integer(found.type) or pa.types.is_null(found.type)):
-        raise KwireError("API keys and versions are columns of integers, one for each payload, or a number")
-    return found
-
-
-def _slice(column: Column, first: int, count: int) -> pa.Array:
-    part = column.slice(first, count)
-    return part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part

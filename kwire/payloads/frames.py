@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 
 from kwire import schema, wire
 from kwire.capture.frames import Frames
-from kwire.errors import KwireError
 from kwire.kernels.engine import OF_A_FRAME, choose
 from kwire.kernels.layouts import ABSENT, CONNECTION, FRAME
 from kwire.kernels.names import NameTable
@@ -30,7 +29,7 @@ from kwire.protocol.headers import request_header_version
 from kwire.protocol.secrets import is_doubtful
 from kwire.records.window import writable
 
-__all__ = ["Buffer", "Reader", "binary", "buffer_of", "chunks", "forms", "windows"]
+__all__ = ["Buffer", "Reader", "buffer_of", "forms", "windows"]
 
 Array = Any
 
@@ -47,29 +46,6 @@ class Buffer(NamedTuple):
     data: Array
     ends: Array
     valid: Array
-
-
-def chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
-    """The arrays of a column, each of bytes. Raises ``KwireError`` for one of another type."""
-    if isinstance(column, pa.ChunkedArray):
-        return [binary(one) for one in column.chunks]
-    if not isinstance(column, pa.Array):
-        kind = type(column).__name__
-        raise KwireError(f"payloads are a pyarrow array of bytes, not {kind}: pa.array(values) makes one")
-    return [binary(column)]
-
-
-def binary(column: pa.Array) -> pa.Array:
-    """A column as ``binary`` or ``large_binary``. Raises ``KwireError`` for one that is not of bytes."""
-    type_ = column.type
-    if pa.types.is_binary(type_) or pa.types.is_large_binary(type_):
-        return column
-    # NULL in SQL has no type.
-    if pa.types.is_null(type_) or pa.types.is_fixed_size_binary(type_):
-        return column.cast(pa.binary())
-    if type_ == pa.binary_view():
-        return column.cast(pa.large_binary())
-    raise KwireError(f"the payload is a column of bytes (BINARY), not of the type {type_}")
 
 
 def sizes_of(column: pa.Array) -> Array:
@@ -181,6 +157,6 @@ class Reader:
 
 def known(column: pa.Array) -> Array:
     """API keys or versions as int64. ABSENT: null, or a number that is none of 16 bits."""
-    values = pc.fill_null(column.cast(pa.int64()), ABSENT).to_numpy(zero_copy_only=False)
+    values = pc.fill_null(column.cast(pa.int64(), safe=False), ABSENT).to_numpy(zero_copy_only=False)
     made: Array = np.where((values >= -32768) & (values <= 32767), values, ABSENT)
     return made

@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.log.internal import MAY_HIDE, of_metadata
 from kwire.payloads.frames import buffer_of, windows
-from kwire.payloads.types import chosen, listed, record_type
+from kwire.payloads.types import check_flags, chosen, listed, record_type, together
+from kwire.records.budget import Budget
 from kwire.records.columnar import RecordColumns, decode_groups
 from kwire.records.verdicts import CUT_OFF, MALFORMED, among, verdict, words_of
 
@@ -56,8 +57,14 @@ class Records:
 _STATUS = frozenset(("status", "error"))
 
 
-def records(fields: Sequence[str] | None, strict: bool, limits: Limits = DEFAULT_LIMITS) -> Records:
-    """``Records`` with these columns. Raises ``KwireError`` for one that there is not."""
+def records(
+    fields: Sequence[str] | None, strict: bool, secrets: bool = False, limits: Limits = DEFAULT_LIMITS
+) -> Records:
+    """``Records`` with these columns. Raises ``KwireError`` for one that there is not, and for a flag that is none.
+
+    ``secrets`` is looked at here, and heeded by whoever says what is hidden.
+    """
+    check_flags({"strict": strict, "secrets": secrets}, ("strict", "secrets"))
     return Records(chosen(record_type(), fields), strict, limits)
 
 
@@ -81,13 +88,23 @@ def lists(column: pa.Array, hides: pa.Array, how: Records) -> Iterator[pa.ListAr
 def _made(column: pa.Array, hides: pa.Array, how: Records) -> Iterator[tuple[int, pa.Array, Array, pa.StructArray]]:
     """Some payloads, the number of the first, and their records with the number of the payload among these."""
     for first, part in windows(column):
-        buffer = buffer_of(part)
-        lengths, hidden = np.diff(buffer.ends), hides.slice(first, len(part))
-        names = how.read(hidden.true_count > 0)
-        for group in decode_groups(buffer.data, buffer.ends[:-1], lengths, limits=how.limits, columns=names):
-            sets = part.slice(group.first, group.sets)
-            of_metadata_log = hidden.slice(group.first, group.sets)
-            yield first + group.first, sets, *_records(sets, of_metadata_log, group.found, how)
+        yield from _at_once(first, part, hides.slice(first, len(part)), how)
+
+
+def _at_once(
+    first: int, part: pa.Array, hides: pa.Array, how: Records
+) -> Iterator[tuple[int, pa.Array, Array, pa.StructArray]]:
+    buffer, count = buffer_of(part), len(part)
+    names, budget = how.read(hides.true_count > 0), Budget(together(how.limits, count))
+    lengths = np.diff(buffer.ends)
+    for group in decode_groups(buffer.data, buffer.ends[:-1], lengths, limits=how.limits, columns=names, budget=budget):
+        if budget.short and count > 1:
+            for begin, end in ((0, count // 2), (count // 2, count)):
+                size = end - begin
+                yield from _at_once(first + begin, part.slice(begin, size), hides.slice(begin, size), how)
+            return
+        sets, hidden = (one.slice(group.first, group.sets) for one in (part, hides))
+        yield first + group.first, sets, *_records(sets, hidden, group.found, how)
 
 
 def _records(payload: pa.Array, hides: pa.Array, found: RecordColumns, how: Records) -> tuple[Array, pa.StructArray]:

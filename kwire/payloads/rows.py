@@ -15,16 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Unpack
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 
+from kwire.errors import KwireError
 from kwire.kernels.layouts import Status
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.options import settled
 from kwire.payloads.frames import Reader, known
 from kwire.payloads.sizes import Payloads, cut, parts_of
-from kwire.payloads.types import RowOptions, Sized, check_options, chosen, listed
+from kwire.payloads.types import RowOptions, Sized, check_options, chosen, listed, together
 from kwire.records.verdicts import TOO_LARGE, among
 from kwire.tables import partitions, records
 from kwire.tables.definition import CaptureTable, Run
@@ -67,12 +69,27 @@ class Wanted:
 def wanted(table: str, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[RowOptions]) -> Wanted:
     """``Wanted`` of ``"RECORDS"`` or ``"PARTITIONS"``. Raises ``KwireError`` for a field that there is not."""
     check_options(options, RowOptions)
-    given = (options.get("topic_ids") or {}).items()
-    topics = {id_ if isinstance(id_, bytes) else parse_uuid(id_).bytes: name for id_, name in given}
+    topics = _topics(options.get("topic_ids") or {})
     one = {"RECORDS": RECORDS, "PARTITIONS": PARTITIONS}[table]
     whole = pa.struct([field for field in one.schema if field.name not in _NOT_OF_PAYLOADS])
     names = tuple(field.name for field in chosen(whole, options.get("fields")))
     return Wanted(one, names, options.get("sized", False), options.get("secrets", False), limits, topics)
+
+
+def _topics(given: Any) -> dict[bytes, str]:
+    """Names of topics by the bytes of their ids."""
+    if not isinstance(given, Mapping):
+        raise KwireError(f"topic_ids are names by ids, as a dict, not {type(given).__name__}")
+    made = {}
+    for id_, name in given.items():
+        try:
+            key = parse_uuid(id_).bytes if isinstance(id_, str) else UUID(bytes=bytes(id_)).bytes
+        except (ValueError, TypeError, AttributeError):
+            raise KwireError(f"topic_ids: {id_!r} is no topic id: text as Kafka prints it, or 16 bytes") from None
+        if not isinstance(name, str):
+            raise KwireError(f"topic_ids: the name of a topic is text, not {name!r}")
+        made[key] = name
+    return made
 
 
 def rows(
@@ -116,8 +133,8 @@ def _rows(reader: Reader, part: Payloads, how: Wanted) -> _Made:
     of: dict[str, Array] = {}
     if part.api_keys is not None and part.api_versions is not None:
         of = {"keys": known(part.api_keys), "versions": known(part.api_versions)}
-    frames = reader.frames(part.column, part.sized, **of)
-    options = settled({"secrets": how.secrets, "limits": how.limits})
+    frames, count = reader.frames(part.column, part.sized, **of), len(part.column)
+    options = settled({"secrets": how.secrets, "limits": together(how.limits, count)})
     schema = pa.schema([pa.field("frame", pa.int64()), *how.schema])
     maker = how.table.maker(schema, Run(options=options, topics=dict(how.topics), learns=False))
     bad, problems = [], []
@@ -128,7 +145,12 @@ def _rows(reader: Reader, part: Payloads, how: Wanted) -> _Made:
             problems.append({"status": said["status"], "error": said.get("error")})
     wrong = pa.RecordBatch.from_pylist(problems, how.schema)
     passed, places = 0, np.array(bad, np.int64)
-    for batch in maker.batches(frames):
+    for number, batch in enumerate(maker.batches(frames)):
+        # Frames with so many record sets that they are not looked at together are not decoded once more.
+        if maker.short and count > 1 and not number:
+            for half in part.halves():
+                yield from ((half.first + numbers, made) for numbers, made in _rows(reader, half, how))
+            return
         numbers = batch.column(0).to_numpy()
         made = pa.RecordBatch.from_arrays(batch.columns[1:], schema=how.schema)
         if len(numbers):

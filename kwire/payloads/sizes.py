@@ -59,10 +59,19 @@ class Payloads(NamedTuple):
     def windows(self) -> Iterator[Payloads]:
         """The same in parts that are decoded at once."""
         for first, part in windows(self.column):
-            keys, versions = (
-                None if one is None else one.slice(first, len(part)) for one in (self.api_keys, self.api_versions)
-            )
-            yield Payloads(first, part, self.sized[first : first + len(part)], keys, versions, self.guessed)
+            yield self._part(first, len(part))
+
+    def halves(self) -> Iterator[Payloads]:
+        """The same in two parts."""
+        middle = len(self.column) // 2
+        yield self._part(0, middle)
+        yield self._part(middle, len(self.column) - middle)
+
+    def _part(self, first: int, count: int) -> Payloads:
+        """``count`` of the payloads, from the one with the number ``first`` among these."""
+        column, sized = self.column.slice(first, count), self.sized[first : first + count]
+        of = (None if one is None else one.slice(first, count) for one in (self.api_keys, self.api_versions))
+        return Payloads(first, column, sized, *of, self.guessed)
 
     def row(self, number: int, made: singly.Made | None, limits: Limits) -> singly.Row | None:
         """The row of a payload that is decoded by itself. None for null."""

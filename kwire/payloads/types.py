@@ -6,12 +6,14 @@ Imports no numba: Spark asks for types in every query.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final, Literal, TypedDict
 
 import pyarrow as pa
 
 from kwire.errors import KwireError
+from kwire.limits import Limits
 from kwire.records.arrow_types import STATUS_FIELDS
 from kwire.schema import model
 
@@ -22,12 +24,14 @@ __all__ = [
     "BodyOptions",
     "RowOptions",
     "Sized",
+    "check_flags",
     "check_options",
     "chosen",
     "list_of_records",
     "listed",
     "record_type",
     "struct_of",
+    "together",
     "with_body",
 ]
 
@@ -74,14 +78,34 @@ class RowOptions(TypedDict, total=False):
     secrets: bool
 
 
+TOGETHER: Final = 128 << 20
+"""Bytes that payloads which are decoded at once may decompress to together. If that is not enough, they are decoded in
+halves: what one may become depends on no other, and memory on no number of bombs."""
+
+
+def together(limits: Limits, count: int) -> Limits:
+    """What ``count`` payloads that are decoded at once may use."""
+    return limits if count < 2 else replace(limits, total=min(limits.total, TOGETHER))
+
+
 def check_options(options: Any, known: Any) -> None:
-    """Raises ``TypeError`` for an option that there is not, as Python does, ``KwireError`` for one that cannot be."""
+    """Raises ``TypeError`` for an option that there is not, as Python does, ``KwireError`` for one that cannot be.
+
+    A flag is a bool: ``secrets="no"`` must not show them."""
     for name in options:
         if name not in known.__annotations__:
             raise TypeError(f"unexpected keyword argument {name!r}: there are {', '.join(known.__annotations__)}")
     sized = options.get("sized", False)
     if not isinstance(sized, bool) and sized != "auto":
         raise KwireError(f'sized is True, False or "auto", not {sized!r}')
+    check_flags(options, ("several", "secrets", "payloads"))
+
+
+def check_flags(options: Any, names: Sequence[str]) -> None:
+    """Raises ``KwireError`` for an option of these that is no bool (or None)."""
+    for name in names:
+        if not isinstance(options.get(name), bool | None):
+            raise KwireError(f"{name} is True or False, not {options[name]!r}")
 
 
 def struct_of(type_: pa.StructType, direction: str, options: BodyOptions) -> pa.StructType:
@@ -140,6 +164,8 @@ def chosen(type_: pa.StructType, fields: Sequence[str] | None) -> pa.StructType:
     if fields is None:
         return type_
     names = [one.name for one in type_]
+    if isinstance(fields, str):
+        raise KwireError(f"fields is a list of names, not {fields!r}: fields=[{fields!r}]")
     if not fields:
         raise KwireError(f"fields names none: there are {', '.join(names)}")
     for name in fields:

@@ -74,6 +74,7 @@ __all__ = [
     "ResponseReceived",
     "State",
     "Token",
+    "waits_by_itself",
 ]
 
 Role = Literal["client", "broker"]
@@ -455,7 +456,7 @@ class Connection:
         self._waiting.popleft()
         body, key = made.body, waiting.api_key
         throttle = max(0, getattr(body, "throttle_time_ms", 0))
-        wait = throttle if _waits(key, made.api_version) else 0
+        wait = throttle if waits_by_itself(key, made.api_version) else 0
         answer = ResponseReceived(body, waiting.body, key, made.api_version, number, throttle, wait)
         if key == ApiKey.SASL_HANDSHAKE:
             self._handshake_answered(waiting.body.mechanism, waiting.api_version, body.error_code)
@@ -613,7 +614,10 @@ def _newest(key: int, pin: str | None) -> int:
     return min(message.versions.high, pinned.high) if pinned else 0
 
 
-def _waits(key: int, version: int) -> bool:
-    """Whether a throttled client is to wait by itself (KIP-219): versions that came with 2.0, and later."""
+def waits_by_itself(key: int, version: int) -> bool:
+    """Whether a throttled client is to wait by itself (KIP-219): versions that came with 2.0, and later.
+
+    For older versions the broker sends the response when the time is over.
+    """
     before = versions.accepted(_BEFORE_WAITING).get(key)
     return before is None or version > before.high

@@ -27,11 +27,14 @@ class Budget:
     again. A kilobyte of nested wrappers can hold thousands of bombs. So failures have a quarter of the total to
     themselves. When that is spent, later data may only grow to a usual size: 64 times its own, and a MiB. Failures are
     then charged to the total too.
+
+    ``short``: something was refused that might have been decompressed, had others not taken so much.
     """
 
-    __slots__ = ("_left", "_limits", "_patience")
+    __slots__ = ("_left", "_limits", "_patience", "short")
 
     def __init__(self, limits: Limits) -> None:
+        self.short = False
         self._limits = limits
         self._left = limits.total
         self._patience = limits.total // 4
@@ -59,6 +62,7 @@ class Budget:
         if not isinstance(wrong, LimitError):
             return wrong.message
         name = "decompressed" if limit == self._limits.decompressed else "total"
+        self.short |= name == "total"
         return f"{wrong.message}: {self._limits.said(name)}"
 
     def failed(self, limit: int, size: int) -> None:

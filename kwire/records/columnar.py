@@ -188,12 +188,14 @@ def decode_groups(
     *,
     limits: Limits = DEFAULT_LIMITS,
     columns: Sequence[str] | None = None,
+    budget: Budget | None = None,
 ) -> Iterator[Group]:
     """``decode_sets`` as batches of whole sets, as small as ``decode_pieces`` where sets are: at least one group.
 
-    A set that is too large for one batch has no rows, and a problem at its byte 0.
+    A set that is too large for one batch has no rows, and a problem at its byte 0. ``budget``: what all may decompress
+    together. It is used up before the first group is given.
     """
-    window, names = _opened(buffer, starts, lengths, limits, columns)
+    window, names = _opened(buffer, starts, lengths, limits, columns, budget)
     window.report_omitted()
     table, sets = window.table, len(window.starts)
     of_set = table["record_set"]

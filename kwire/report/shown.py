@@ -24,8 +24,12 @@ __all__ = ["MOST", "Shown", "show"]
 MOST = 20
 """Rows that are shown, unless more are asked for."""
 
-# Notebooks align cells right, which is for numbers. Their own style sheet gives colours, in light and dark.
-_STYLE = "<style>.kwire th,.kwire td{text-align:left!important}.kwire .r{text-align:right!important}</style>"
+# Notebooks align cells right, which is for numbers, and break long ones. Colours are theirs, in light and dark.
+_STYLE = (
+    "<style>.kwire .t{overflow-x:auto}.kwire .r{text-align:right!important}"
+    ".kwire :is(th,td):not(.r){text-align:left!important}"
+    ".kwire :is(th,td){white-space:nowrap;padding:.1em .5em}</style>"
+)
 
 
 class Shown:

@@ -93,7 +93,7 @@ def record_sets_of(
     from kwire.payloads import record_sets
     from kwire.spark.functions import hides
 
-    how = record_sets.records(fields, strict)
+    how = record_sets.records(fields, strict, secrets)
     return _of(df, records, keep, {_HIDES: hides(topic, secrets)}, _Sets(how), pa.schema(list(how.type)))
 
 
@@ -142,7 +142,7 @@ class _Frames:
     wanted: Wanted
 
     def __call__(self, batch: pa.RecordBatch) -> _Made:
-        from kwire.payloads.frames import binary
+        from kwire.payloads.columns import binary
         from kwire.payloads.rows import rows
 
         of = [batch.column(name) for name in (_KEY, _VERSION) if name in batch.schema.names]
@@ -156,7 +156,7 @@ class _Sets:
     how: Records
 
     def __call__(self, batch: pa.RecordBatch) -> _Made:
-        from kwire.payloads.frames import binary
+        from kwire.payloads.columns import binary
         from kwire.payloads.record_sets import rows
 
         return rows(binary(batch.column(_PAYLOAD)), batch.column(_HIDES), self.how)

@@ -59,6 +59,11 @@ class Maker:
 
     sees_all = False
 
+    @property
+    def short(self) -> bool:
+        """Whether something was not decompressed that might have been, had others not taken so much."""
+        return False
+
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         """The rows that these frames give, with the schema that was chosen. A batch may be empty."""
         raise NotImplementedError

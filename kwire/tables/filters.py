@@ -119,7 +119,7 @@ class Filter:
 
 def _several(values: Iterable[Any], name: str) -> Iterable[Any]:
     if isinstance(values, str):
-        raise ValueError(f"{name} are several: a list, not a text")
+        raise ValueError(f"{name} are several: a list such as [{values!r}], not a text")
     return values
 
 

@@ -44,9 +44,11 @@ def chosen_table(name: str, api: str | None, direction: str | None, *, payloads:
     if api is None and direction is None:
         return of_capture(name)
     if name != "messages":
-        raise ValueError(f"api and direction are for the table messages, not {name}")
+        raise ValueError(
+            f"api and direction are for the table messages, not {name}: to choose its rows by API, take apis"
+        )
     if api is None:
-        raise ValueError("direction goes with api: it says of which of its messages a body is")
+        raise ValueError("direction goes with api: it says of which of its messages a body is (apis have rows of both)")
     from kwire.tables.messages import typed
 
     return typed(api, direction or DIRECTIONS[0], payloads=payloads)

@@ -219,6 +219,10 @@ class Records(Maker):
 
     sees_all = True
 
+    @property
+    def short(self) -> bool:
+        return self._budget.short
+
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         if self._committed is not None:
             yield from self._committed.hear(frames)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import tomllib
@@ -11,6 +12,7 @@ from typing import Any
 
 import notebooks
 import pytest
+from docs_site import site
 
 PATHS = sorted(notebooks.FOLDER.glob("*.ipynb"))
 each = pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
@@ -83,6 +85,17 @@ def test_its_charts_can_be_read_on_white_and_on_black(path: Path) -> None:
         # Of pages: #ffffff and #131416.
         contrasts = 1.05 / (light(one) + 0.05), (light(one) + 0.05) / (light("#131416") + 0.05)
         assert min(contrasts) >= 3, one
+
+
+@each
+def test_the_site_shows_its_charts_and_tables(path: Path) -> None:
+    page = site.notebook(path)
+    pictures = re.findall(r'^<img alt="Chart: ([^"]+)" src="data:image/svg\+xml;base64,([^"]+)">$', page, re.MULTILINE)
+    assert [base64.b64decode(data).decode() for _, data in pictures] == charts(path)
+    assert all(f"## {name}\n" in page for name, _ in pictures)
+    tables = [one for one in page.split("\n\n") if one.startswith("<style>")]
+    outputs = [one.get("data", {}) for cell in notebooks.cells(path) for one in cell["outputs"]]
+    assert [one.rstrip("\n") for one in tables] == ["".join(one["text/html"]) for one in outputs if "text/html" in one]
 
 
 def test_what_a_cell_raises_is_no_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

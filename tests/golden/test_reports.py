@@ -173,6 +173,26 @@ def test_a_page_opens_without_an_error_or_a_request(path: Path, chromium: browse
     assert chromium.of("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.parametrize("width", [390, 1000, 1280])
+def test_names_are_whole_at_every_width(width: int, chromium: browser.Browser, tmp_path: Path) -> None:
+    over = overview((HERE / "kafka-3.9-kraft-java" / "clients.pcap").read_bytes())
+    over.topics.add("t" * 249, 5, 5, 1, 1, 0, 0, 0)
+    page = tmp_path / "report.html"
+    page.write_text(render(over, [Source("clients.pcap")]))
+    opened(chromium, page, width=width, height=800, phone=width < 500)
+    line = "parseFloat(getComputedStyle(document.body).lineHeight)"
+    broken = chromium.of(
+        "[...document.querySelector('#traffic .t tbody').rows].map(row => row.cells[0])"
+        f".filter(cell => cell.firstChild && cell.clientHeight > 1.9 * {line}).map(cell => cell.textContent)"
+    )
+    assert broken == []
+    assert chromium.of("document.querySelector('#traffic .t tbody').rows.length") > 5
+    # A topic's name of the greatest length is broken into lines.
+    widest = "Math.max(...[...document.querySelectorAll('.t td:first-child')].map(cell => cell.clientWidth))"
+    assert chromium.of(widest) < 600
+    assert chromium.of("document.documentElement.scrollWidth") <= width
+
+
 def test_names_that_are_scripts_do_nothing(chromium: browser.Browser, tmp_path: Path) -> None:
     name = "<script>document.title='x'</script><img src=//10.0.0.1/x onerror=document.title='x'>"
     over = overview(pcap(exchange(Connection().open(), 3).packets))

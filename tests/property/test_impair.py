@@ -203,6 +203,15 @@ def test_a_value_that_was_taken_for_a_frame_once_is_none(level: str, kind: str, 
             assert judge(before, impaired, window=window).good, window
 
 
+def test_requests_that_lead_up_to_a_certain_one_do_not_depend_on_windows() -> None:
+    with using(MACHINE):
+        data = original("kafka-4.3-kraft-java/streams.pcap").capture
+        before = Original(impair(data, "values-go-on", seed=5000).data)
+        impaired = impair(before.capture, "lost-many", seed=5001)
+        for window in SMALL_WINDOWS:
+            assert judge(before, impaired, window=window).good, window
+
+
 def test_chains_of_frames_in_segments_that_begin_with_them_do_not_depend_on_windows() -> None:
     with using(MACHINE):
         before = Original(impair(original("kafka-3.9-kraft-kafkajs/codecs.pcap").capture, "values-at-borders").data)

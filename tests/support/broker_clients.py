@@ -1,23 +1,31 @@
 """Real clients with their default settings, each against a broker of ``kwire.testing``.
 
-``CLIENTS`` has a function for each. It writes ``VALUES`` to a topic, reads them as a member of a group, commits, and
-gives what it has read. A client that is not installed is a ``Missing``.
+``CLIENTS`` has a function for each that runs without being built. It writes ``VALUES`` to a topic, reads them as a
+member of a group, commits, and gives what it has read. A client that is not installed is a ``MissingError``.
+``tests/broker/test_mock_broker.py`` has the others. ``cells`` are those of the table in the docs. ``check`` tests one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib.util
+import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any, Final
+
+import pytest
 
 from kwire.testing.broker import Broker
 
 VALUES: Final = [b"value %d" % number for number in range(20)]
 TOPIC: Final = "orders"
+BUILT: Final = ("Java 4.4", "franz-go", "Sarama", "KafkaJS")
+"""Clients that ``tests/broker`` runs."""
+_PAGE: Final = Path(__file__).parents[2] / "docs" / "how-to" / "mock-broker.md"
 _SECONDS: Final = 15.0
 
 
@@ -115,3 +123,35 @@ CLIENTS: Final[Mapping[str, Callable[[Broker], list[bytes]]]] = {
     "confluent-kafka": confluent_kafka,
     "kcat": kcat,
 }
+
+
+def cells(clients: Collection[str]) -> list[tuple[str, str, str]]:
+    """Client, release, and what the page says of them."""
+    lines = re.search(r"^\| client \|.*\n(?:\|.*\n)+", _PAGE.read_text(), re.MULTILINE)
+    assert lines is not None
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[0].splitlines()]
+    assert {row[0] for row in rows[2:]} == {*CLIENTS, *BUILT}
+    releases = rows[0][1:]
+    found = [(row[0], release, said) for row in rows[2:] for release, said in zip(releases, row[1:], strict=True)]
+    return [one for one in found if one[0] in clients]
+
+
+def check(client: Callable[[Broker], list[bytes]], release: str, said: str) -> None:
+    """A client does with a broker of a release what the page says."""
+    with Broker(release=release, nodes=2, topics={TOPIC: 3}) as broker:
+        try:
+            if said != "yes":
+                with pytest.raises(Exception, match=r".") as refused:
+                    client(broker)
+                if isinstance(refused.value, MissingError):
+                    raise refused.value
+                return
+            got = client(broker)
+        except MissingError as missing:
+            pytest.skip(str(missing))
+        assert sorted(got) == sorted(VALUES)
+        kept = [one.value or b"" for number in range(3) for one in broker.records(TOPIC, number)]
+        assert sorted(kept) == sorted(VALUES)
+        assert broker.exchanges("JoinGroup")
+        assert broker.exchanges("OffsetCommit")
+        assert broker.errors() == []

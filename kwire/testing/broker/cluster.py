@@ -22,6 +22,7 @@ from kwire.testing.broker.asking import NEVER
 from kwire.testing.broker.authentication import Sasl
 from kwire.testing.broker.groups import Group
 from kwire.testing.broker.logs import Log, RefusedError, Topic
+from kwire.testing.broker.quotas import Quotas
 from kwire.testing.broker.sessions import Sessions
 from kwire.testing.broker.transactions import Transactions
 
@@ -42,6 +43,9 @@ class Settings:
     - ``rebalance_delay``: how long a new group waits for more members.
     - ``max_transaction``: the longest timeout that a transaction may have.
     - ``session_timeouts``: the shortest and the longest that a member may ask for.
+    - ``consumer_heartbeat``, ``consumer_session``: how often members of the consumer protocol (KIP-848) say that they
+      are alive, and for how long they may be silent.
+    - ``produce_rate``, ``fetch_rate``: bytes of records a second for each client id; 0 for no end (KIP-13).
     - ``max_message``: the largest record set of a partition in one Produce request.
     - ``max_frame``: the largest request.
     - ``max_log``: all record sets together; more is refused with KAFKA_STORAGE_ERROR.
@@ -55,6 +59,10 @@ class Settings:
     rebalance_delay: float = 0.0
     session_timeouts: tuple[float, float] = (6.0, 1800.0)
     max_transaction: float = 900.0
+    consumer_heartbeat: float = 5.0
+    consumer_session: float = 45.0
+    produce_rate: float = 0.0
+    fetch_rate: float = 0.0
     max_message: int = 1_048_588
     max_frame: int = 64 << 20
     max_log: int = 1 << 30
@@ -109,6 +117,8 @@ class Cluster:
         self.groups: dict[str, Group] = {}
         self.sessions = Sessions(self.settings.max_sessions)
         self.transactions = Transactions(self)
+        rates = {ApiKey.PRODUCE: self.settings.produce_rate, ApiKey.FETCH: self.settings.fetch_rate}
+        self.quotas = Quotas({int(key): rate for key, rate in rates.items() if rate})
         self.next_producer = 0
         self.producers: dict[int, int] = {}
         """Producer id -> its newest epoch."""

@@ -26,7 +26,7 @@ from kwire import schema
 from kwire.codec import registry
 from kwire.codec.objects import WireMessage
 from kwire.errors import KwireError, ProtocolError, UnsupportedVersionError
-from kwire.protocol.connection import Closed, Connection, Event, RequestReceived, Token
+from kwire.protocol.connection import Closed, Connection, Event, RequestReceived, Token, waits_by_itself
 from kwire.protocol.error_codes import ErrorCode
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import NO_VERSIONS
@@ -39,7 +39,7 @@ from kwire.testing.broker.recording import Connected, Exchange, Recording, end_o
 
 __all__ = ["Conversation", "Core"]
 
-_LOGIN: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
+_LOGIN: Final = frozenset((int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)))
 _FULL: Final = 1 << 20
 """Bytes that may wait to be handled before no more are read."""
 
@@ -55,6 +55,8 @@ class _Pending:
     wait: Wait | None = None
     data: bytes = b""
     due: float = NEVER
+    mute: float = 0.0
+    """Seconds for which nothing more is read after the answer (KIP-219)."""
 
 
 class Conversation:
@@ -85,6 +87,8 @@ class Conversation:
         self._ended = False
         self._events: Iterator[Event] = iter(())
         self._pending: _Pending | None = None
+        self._muted = 0.0
+        """Until when nothing is handled, because the client is throttled."""
         core.recording.opened(self._connected, core.cluster.wall())
 
     @property
@@ -95,7 +99,7 @@ class Conversation:
     def due(self) -> float:
         """When it has something to do by itself."""
         if self._pending is None:
-            return NEVER
+            return self._muted if self._muted > self._core.cluster.clock() else NEVER
         return self._pending.due if self._pending.wait is None else self._pending.wait.due
 
     # -- bytes of the client
@@ -121,6 +125,8 @@ class Conversation:
         """Handle what can be handled now."""
         try:
             while self._pending is None and not self.closed and not self.choked:
+                if self._muted > self._core.cluster.clock():
+                    return
                 event = self._next()
                 if event is None:
                     return
@@ -224,7 +230,8 @@ class Conversation:
         if not hasattr(made, "error_code"):
             raise ProtocolError(f"{schema.api_keys()[ask.key]} is not answered by this broker")
         made.error_code = ask.forced or ErrorCode.UNSUPPORTED_VERSION
-        return made  # type: ignore[no-any-return]
+        answer: WireMessage = made
+        return answer
 
     def _answer(self, pending: _Pending, answer: WireMessage) -> None:
         pending.wait = None
@@ -235,17 +242,32 @@ class Conversation:
             self._pending = None
             return
         plan = pending.plan
+        delay = plan.delay + self._throttled(pending, answer)
         pending.data = self._connection.send(answer)
         if plan.raw is not None:
             pending.data = plan.raw
         if plan.damage is not None:
             pending.data = self._core.faults.damaged(plan.damage, pending.data)
-        pending.due = self._core.cluster.clock() + plan.delay
-        if not plan.delay:
+        pending.due = self._core.cluster.clock() + delay
+        if not delay:
             self._send(pending)
+
+    def _throttled(self, pending: _Pending, answer: Any) -> float:
+        """Say in the answer for how long the client is throttled. Gives the seconds to wait before it is sent."""
+        ask = pending.ask
+        seconds = ask.cluster.quotas.charge(ask.key, ask.client_id, ask.body, answer, ask.now)
+        seconds = max(seconds, pending.plan.throttle)
+        if not seconds or not hasattr(answer, "throttle_time_ms"):
+            return 0.0
+        answer.throttle_time_ms = int(seconds * 1000)
+        if not waits_by_itself(ask.key, ask.version):
+            return seconds
+        pending.mute = seconds
+        return 0.0
 
     def _send(self, pending: _Pending) -> None:
         self._pending = None
+        self._muted = self._core.cluster.clock() + pending.mute
         if pending.plan.close:
             self._end()
         elif not pending.plan.drop:
@@ -260,7 +282,10 @@ class Conversation:
     def poll(self, now: float) -> None:
         """Answer the request that waits, if there is an answer now."""
         pending = self._pending
-        if pending is None or self.closed:
+        if self.closed:
+            return
+        if pending is None:
+            self.go_on()
             return
         try:
             if pending.wait is None:

@@ -69,6 +69,7 @@ class Plan:
     topic: str | None = None
     partition: int | None = None
     delay: float = 0.0
+    throttle: float = 0.0
     drop: bool = False
     close: bool = False
     handled: bool = True
@@ -115,6 +116,11 @@ class Rule:
         """Send the response so much later. The client's next request waits too."""
         self._does.delay = float(seconds)
         return self._says(f"delay {seconds} s")
+
+    def throttle(self, seconds: float) -> Self:
+        """Say that the client is throttled, and do what a broker does then: see ``quotas``."""
+        self._does.throttle = float(seconds)
+        return self._says(f"throttle {seconds} s")
 
     def drop(self, *, handled: bool = True) -> Self:
         """Send no response."""
@@ -163,7 +169,7 @@ class Rule:
         mine = self._does
         if mine.code:
             plan.code, plan.topic, plan.partition = mine.code, self.topic, self.partition
-        plan.delay = mine.delay or plan.delay
+        plan.delay, plan.throttle = mine.delay or plan.delay, mine.throttle or plan.throttle
         plan.drop, plan.close = plan.drop or mine.drop, plan.close or mine.close
         plan.handled = plan.handled and mine.handled
         plan.raw = plan.raw if mine.raw is None else mine.raw

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kwire import messages
 from kwire.protocol.error_codes import ErrorCode
 from kwire.testing.broker.asking import NEVER
+from kwire.testing.broker.consumers import Consumers
 
 if TYPE_CHECKING:
     from kwire.messages import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
@@ -99,8 +100,25 @@ class Group:
     offsets: dict[tuple[str, int], Committed] = field(default_factory=dict)
     unsettled: dict[int, dict[tuple[str, int], Committed]] = field(default_factory=dict)
     """Producer id -> the offsets of its open transaction."""
+    consumers: Consumers | None = None
+    """Members of the consumer protocol (KIP-848), where the group is of that one."""
     _begun: float = 0.0
     _until: float = NEVER
+
+    @property
+    def in_use(self) -> bool:
+        """Whether it has members, of either protocol."""
+        return bool(self.members) or (self.consumers is not None and bool(self.consumers.members))
+
+    @property
+    def type(self) -> str:
+        """The protocol, as ListGroups has it."""
+        return "classic" if self.consumers is None or self.members else "consumer"
+
+    @property
+    def state(self) -> str:
+        """The state, as ListGroups has it."""
+        return "Stable" if self.type == "consumer" and self.in_use else self.phase.value
 
     # -- joining
 
@@ -164,6 +182,8 @@ class Group:
         return self._wait_to_join(new, now)
 
     def _refused(self, request: JoinGroupRequest) -> int:
+        if self.consumers is not None and self.consumers.members:
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         size = sum(len(one.metadata) + len(one.name) for one in request.protocols)
         known = request.member_id in self.members
         if size > _MOST_MEMBER_BYTES or (not known and len(self.members) + len(self.expected) >= self.most):
@@ -355,6 +375,8 @@ class Group:
 
     def advance(self, now: float) -> None:
         """Drop who has been silent for too long, and end the joining if it is over."""
+        if self.consumers is not None:
+            self.consumers.advance(now)
         for number in [number for number, until in self.expected.items() if until <= now]:
             del self.expected[number]
         silent = [
@@ -371,6 +393,8 @@ class Group:
     def due(self) -> float:
         """When ``advance`` has something to do."""
         found = min(self.expected.values(), default=NEVER)
+        if self.consumers is not None:
+            found = min(found, self.consumers.due())
         for one in self.members.values():
             if one.joining is None:
                 found = min(found, one.heard + one.session_timeout)
@@ -384,6 +408,8 @@ class Group:
 
     def may_commit(self, member_id: str, instance_id: str | None, generation: int) -> int:
         """The error that a commit of this member gets, or 0."""
+        if self.consumers is not None and self.consumers.members:
+            return self.consumers.check(member_id, generation)
         if generation < 0 and not member_id:
             return ErrorCode.NONE if not self.members else ErrorCode.UNKNOWN_MEMBER_ID
         code = self.check(member_id, instance_id, generation)

@@ -15,7 +15,8 @@
     drop = true
 
 A fault has the arguments of ``Broker.on`` under their names, and the methods of ``Rule``: ``error``, ``delay``,
-``drop``, ``close``, ``raw`` (hexadecimal) and ``damage``. ``handled = false`` goes with ``drop`` and ``close``.
+``throttle``, ``drop``, ``close``, ``raw`` (hexadecimal) and ``damage``. ``handled = false`` goes with ``drop`` and
+``close``.
 """
 
 from __future__ import annotations
@@ -32,7 +33,15 @@ from kwire.testing.broker.faults import Rule
 __all__ = ["Script", "read"]
 
 _FILTERS: Final = {"topic": str, "partition": int, "client": str, "node": int, "nth": int, "times": int}
-_EFFECTS: Final = {"error": str, "delay": (int, float), "drop": bool, "close": bool, "raw": str, "damage": str}
+_EFFECTS: Final = {
+    "error": str,
+    "delay": (int, float),
+    "throttle": (int, float),
+    "drop": bool,
+    "close": bool,
+    "raw": str,
+    "damage": str,
+}
 _OTHERS: Final = {"api": str, "handled": bool}
 
 

@@ -10,7 +10,8 @@ from made_captures import Row, exchange, read
 from packets import Connection, metadata, metadata_answer, pcap, request, sized
 from packets import produce as produce_v2
 
-from kwire import records
+import kwire
+from kwire import messages, records
 from kwire.capture.tracker import Tracker
 from kwire.kernels.doubting import ENOUGH_ANSWERS, LARGEST_BATCH
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
@@ -297,6 +298,26 @@ def test_requests_up_to_the_end_of_the_stream_are_certain(engine: Engine, ends: 
     with using(engine):
         found = statuses(without(talk, gone))
     assert [row[3] for row in found if row[2] in (4, 5, 6)] == ["ok" if certain else "unconfirmed"] * 3
+
+
+@engines
+@pytest.mark.parametrize(("version", "certain"), [(12, True), (11, False)])
+def test_answers_up_to_a_certain_one_are_certain(engine: Engine, version: int, certain: bool) -> None:
+    """Where records are not the last field of a Fetch response. Of two exchanges one is missing, and a request."""
+    answer = messages.FetchResponse(responses=[messages.FetchResponse.FetchableTopicResponse(topic="t" * 100)])
+    talk = in_turn(2)
+    for number in (3, 4):
+        asked = messages.FetchRequest(max_wait_ms=500)
+        talk.send(kwire.encode_request(asked, api_version=version, correlation_id=number, client_id=LARGE))
+        talk.answer(kwire.encode_response(answer, api_version=version, correlation_id=number))
+    gone = len(talk.packets)
+    for number in range(5, 11):
+        talk.send(metadata(number, LARGE)).answer(metadata_answer(number))
+    with using(engine):
+        found = statuses(without(talk, gone - 2, gone - 1, gone + 2))
+    answers = {row[2]: row[3] for row in found if row[0] == "response"}
+    assert answers[5] == ("ok" if certain else "unconfirmed")
+    assert {answers[number] for number in (7, 8, 9, 10)} == {"ok"}
 
 
 @engines

@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -228,6 +232,8 @@ def test_requests_of_one_api_say_where_its_responses_are(jobs: str, capsys: pyte
         "kwire: note: these are the requests of Produce; --direction response gives its responses, "
         "--table frames both without their bodies\n"
     )
+    if jobs == "2":
+        return
     # What it says is so.
     assert ran("--api", "Produce", "--direction", "response") == ({"response"}, "")
     assert ran("--api", "Produce", "--direction", "request") == ({"request"}, "")
@@ -239,7 +245,8 @@ def test_requests_of_one_api_say_where_its_responses_are(jobs: str, capsys: pyte
 
 
 def helped(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    with pytest.raises(SystemExit) as end:
+    """The help of a command, on a terminal of 80 columns."""
+    with patch.dict(os.environ, COLUMNS="80"), pytest.raises(SystemExit) as end:
         cli.main([*words, "--help"])
     assert end.value.code == 0
     return capsys.readouterr().out
@@ -255,11 +262,54 @@ def test_help_shows_how_to_begin(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_help_of_each_command_says_what_it_does_and_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, parser in cli.make_parser()[1].items():
-        text = helped(capsys, name)
-        assert parser.description
-        if name not in ("compile", "spark"):
-            assert f"\n  kwire {name} " in text.partition("examples:\n")[2], name
+    waiting: list[tuple[str, argparse.ArgumentParser]] = list(cli.make_parser()[1].items())
+    for name, parser in waiting:
+        text = helped(capsys, *name.split())
+        assert parser.description, name
+        # Only examples and lists of words may be wider than the terminal.
+        lines = text.partition("examples:\n")[0].splitlines()
+        assert max(len(line) for line in lines if "{" not in line) <= 80, name
+        below = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+        waiting += [(f"{name} {one}", child) for action in below for one, child in action.choices.items()]
+        assert below or f"  kwire {name}" in text.partition("examples:\n")[2], name
         # Each argument has a sentence.
         for action in parser._actions:
-            assert action.help or isinstance(action, argparse._SubParsersAction), (name, action.dest)
+            assert action.help or action in below, (name, action.dest)
+    assert {name for name, _ in waiting if " " in name} == {"spark export", "fuzz corpus"}
+
+
+# --- packages that are not there
+
+
+@pytest.mark.wide(keep=2)
+@pytest.mark.parametrize(
+    ("words", "package", "extra"),
+    [
+        *(
+            ((name, CAPTURE), "numpy", "capture")
+            for name in ("decode", "report", "audit", "findings", "lineage", "top")
+        ),
+        (("export", CAPTURE, "--otlp", "spans.jsonl"), "numpy", "capture"),
+        (("export", CAPTURE, "--otlp", "spans.jsonl"), "opentelemetry", "events"),
+        (("explain", CAPTURE, "--frame", "1"), "numpy", "capture"),
+        (("segments", "."), "numpy", "capture"),
+        (("compile",), "numpy", "capture"),
+        (("spark", "export", CAPTURE, "out"), "pyspark", "spark"),
+        (("decode", CAPTURE, "--keylog", "keys"), "cryptography", "tls"),
+        (("decode", CAPTURE, "--table", "client_metrics"), "opentelemetry", "events"),
+    ],
+)
+def test_an_extra_that_is_missing_is_named(words: tuple[str, ...], package: str, extra: str, tmp_path: Path) -> None:
+    (tmp_path / "keys").touch()
+    code = f"import sys; sys.modules[{package!r}] = None; from kwire import cli; sys.exit(cli.main({list(words)!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    line = done.stderr.splitlines()[-1]
+    assert re.fullmatch(r"kwire: (reading|writing|decrypting|kwire)[\w .]* needs an optional part of kwire: .*", line)
+    assert line.endswith(f": pip install 'kwire[{extra}]'")

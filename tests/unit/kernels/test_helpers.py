@@ -120,7 +120,8 @@ def test_a_kernel_has_one_set_of_types_whatever_is_read_and_kwire_compile_knows_
 
 
 def test_the_kernels_that_are_compiled_first_are_kernels() -> None:
-    assert list(ahead.kernels())[: len(ahead.FIRST)] == list(ahead.FIRST)
+    first = [*helpers.FIRST, *ahead.LATER]
+    assert list(ahead.kernels())[: len(first)] == first
 
 
 def test_recording_runs_no_machine_code_and_ends() -> None:
@@ -198,7 +199,8 @@ def test_a_helper_that_fails_is_said_and_leaves_nothing(
 
 
 def test_a_helper_compiles_for_its_parent_and_its_folder_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiling, "compile_for", lambda *args, **options: pytest.fail("it compiles"))
+    for name in ("compile_for", "compile_quickly"):
+        monkeypatch.setattr(compiling, name, lambda *args, **options: pytest.fail("it compiles"))
     ahead.help_out(os.getppid(), str(folder / "elsewhere"))
     ahead.help_out(os.getppid() + 1, str(folder))
     assert not cache.complete()
@@ -209,16 +211,31 @@ def test_a_helper_leaves_what_others_compile_and_notes_that_all_is_there(
 ) -> None:
     asked: list[str] = []
 
+    def made(name: str) -> None:
+        asked.append(name)
+        (folder / f"{name}-1.nbi").write_bytes(b"")
+
     def compile_for(kernel, args, *, wait):  # type: ignore[no-untyped-def]
         assert not wait
-        asked.append(compiling.name_of(kernel))
-        (folder / f"{asked[-1]}-1.nbi").write_bytes(b"")
+        made(compiling.name_of(kernel))
+
+    def compile_quickly(kernel, args):  # type: ignore[no-untyped-def]
+        name = compiling.name_of(kernel)
+        if name == "tracking._take":
+            return None
+        made(cache.QUICK + name)
+        return lambda: made(name)
 
     monkeypatch.setattr(compiling, "compile_for", compile_for)
+    monkeypatch.setattr(compiling, "compile_quickly", compile_quickly)
     (folder / "streams._place-1.nbi").write_bytes(b"")
     ahead.help_out(os.getppid(), str(folder))
-    assert sorted([*asked, "streams._place"]) == sorted(ahead.kernels())
+    first = [one for one in helpers.FIRST if one not in ("streams._place", "tracking._take")]
+    quick = [cache.QUICK + one for one in first]
+    assert asked[: 2 * len(first)] == quick + first, "what a reader waits for is there before anything is optimised"
+    assert sorted({*asked, "streams._place"} - set(quick)) == sorted(ahead.kernels())
     assert cache.complete()
+    assert not list(folder.glob(f"{cache.QUICK}*")), "nobody needs these any more"
 
 
 def test_a_kernel_that_another_process_compiles_is_left_or_waited_for(folder: Path) -> None:
@@ -244,3 +261,138 @@ def test_rows_are_the_same_while_machine_code_is_being_made(table: str, monkeypa
     with using(MIXED):
         assert rows().equals(wanted)
     assert next(calls) > 10
+
+
+# --- Quick machine code ---------------------------------------------------------------------------------------------
+
+
+def looked_up(*kernels) -> list[list[int]]:  # type: ignore[no-untyped-def]
+    """What a table of three names is filled with by each of these in place of ``names.fill_lookup``."""
+    from kwire.kernels.names import NameTable
+
+    names, data = NameTable(), np.frombuffer(b"abcdefghi" + bytes(64), np.uint8).copy()
+    places, lengths = np.array([0, 3, 6]), np.array([3, 3, 3])
+    assert names.numbers(data, places, lengths, PYTHON).tolist() == [0, 1, 2]
+    found = []
+    for kernel in kernels:
+        lookup = np.full_like(names.lookup, -1)
+        kernel(names.names, names.pool, lookup, names.used[0])
+        assert set(lookup.tolist()) == {-1, 0, 1, 2}
+        found.append(lookup.tolist())
+    return found
+
+
+def test_quick_machine_code_does_the_same_until_the_optimised_is_there(folder: Path) -> None:
+    kernel, args = ahead.kernels()["names.fill_lookup"]
+    compiling._entries.pop(kernel, None)
+    compiling._quick.pop(kernel, None)
+    finish = compiling.compile_quickly(kernel, args)
+    assert finish is not None
+    assert cache.kernels() == {"quick.names.fill_lookup"}
+    assert helpers.made_quickly(kernel)
+    assert not helpers.made(kernel)
+    # Others leave it to this process, which has not done all.
+    assert compiling.compile_quickly(kernel, args) is None
+    assert not compiling.compile_for(kernel, args, wait=False)
+    quick = compiling.quick(kernel)
+    assert quick is not None
+    assert MIXED(kernel) is quick
+    wanted, found = looked_up(PYTHON(kernel), quick)
+    assert found == wanted
+
+    finish()
+    assert cache.kernels() == {"quick.names.fill_lookup", "names.fill_lookup"}
+    assert not compiling.compile_for(kernel, args, wait=True), "it is loaded"
+    twin = compiling.compiled(kernel)
+    wanted, *found = looked_up(PYTHON(kernel), quick, twin)
+    assert found == [wanted, wanted]
+    helpers._state.looked = 0.0
+    assert MIXED(kernel) is MACHINE(kernel)
+    # Each runs its own code, though one process has both.
+    places = [
+        one.library.get_pointer_to_function(one.fndesc.llvm_func_name)
+        for made in (quick, twin)
+        for one in made.overloads.values()  # type: ignore[attr-defined]
+    ]
+    assert len(set(places)) == 2
+    assert 0 not in places
+    compiling._quick.pop(kernel)
+    compiling._entries.pop(kernel)
+
+
+@pytest.mark.parametrize("damage", ["none", "index", "data"])
+def test_python_runs_where_quick_machine_code_is_not_there_any_more(damage: str, folder: Path) -> None:
+    kernel, args = ahead.kernels()["names.fill_lookup"]
+    compiling._quick.pop(kernel, None)
+    if damage != "none":
+        assert compiling.compile_quickly(kernel, args) is not None
+        for one in folder.glob("*.nbi" if damage == "index" else "*.nbc"):
+            one.write_bytes(b"not a pickle")
+    helpers._state.kept, helpers._state.looked = {"quick.names.fill_lookup"}, float("inf")
+    assert MIXED(kernel) is PYTHON(kernel)
+    compiling._quick.pop(kernel)
+
+
+def test_without_the_private_parts_of_numba_there_is_no_quick_machine_code(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fence._stages, "open", False)
+    kernel, args = ahead.kernels()["names.fill_lookup"]
+    compiling._entries.pop(kernel, None)
+    compiling._quick.pop(kernel, None)
+    assert compiling.compile_quickly(kernel, args) is None
+    assert compiling.quick(kernel) is None
+    assert list(folder.glob("*.nb?")) == []
+    assert compiling.compile_for(kernel, args, wait=False), "it is not claimed"
+    compiling._quick.pop(kernel)
+    compiling._entries.pop(kernel)
+
+
+def test_who_waits_has_another_helper_and_goes_on_when_there_is_machine_code(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    program = "import sys; sys.stdin.read()"
+
+    def starts() -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE))
+        if len(started) == 2:
+            for number, name in enumerate(helpers.FIRST):
+                (folder / f"{cache.QUICK * (number % 2)}{name}-1.nbi").write_bytes(b"")
+        return started[-1]
+
+    monkeypatch.setattr(helpers, "_started", starts)
+    monkeypatch.setattr(helpers, "PATIENCE", 60.0)
+    helpers.begin()
+    helpers.wait()
+    assert helpers.at_work(), "it waits for the machine code, not for the end of helpers"
+    assert len(started) == 2
+    monkeypatch.setattr(helpers.time, "sleep", lambda seconds: pytest.fail("it waits twice"))
+    helpers.wait()
+    monkeypatch.undo()
+    for one in started:
+        assert one.stdin is not None
+        one.stdin.close()
+    for thread in threading.enumerate():
+        if thread.name == "kwire-helpers":
+            thread.join(60)
+    assert [one.returncode for one in started] == [0, 0]
+
+
+def test_nobody_waits_for_helpers_that_have_ended_or_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    helpers.wait()
+    helpers._state.waited = False
+    helpers._state.at_work, helpers._state.process = True, os.getpid()
+    monkeypatch.setattr(helpers, "PATIENCE", 0.0)
+    helpers.wait()
+    assert helpers.at_work()
+
+
+@pytest.mark.parametrize("packets", [0, engine.MANY, engine.MANY + 1])
+def test_only_a_window_of_many_packets_waits(packets: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[bool] = []
+    monkeypatch.setattr(helpers, "wait", lambda: waited.append(True))
+    monkeypatch.setattr(engine, "_DISABLED", False)
+    helpers._state.at_work, helpers._state.process = True, os.getpid()
+    assert engine.choose(10_000_000, packets=packets) is MIXED
+    assert len(waited) == (packets > engine.MANY)

@@ -198,7 +198,7 @@ def test_what_is_left_out_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> Non
     ("filters", "said"),
     [
         ({"apis": ["Produse"]}, "no API 'Produse'"),
-        ({"apis": "Produce"}, "apis are several"),
+        ({"apis": "Produce"}, r"apis are several: a list such as \['Produce'\], not a text"),
         ({"start": "yesterday"}, "no time 'yesterday'"),
         ({"status": ["fine"]}, "no status 'fine' in the table frames: there are ok"),
     ],

@@ -14,6 +14,7 @@ from kwire.schema.keys import ApiKey
 from kwire.testing.broker.apis import (
     admin,
     committing,
+    consuming,
     fetching,
     grouping,
     listing,
@@ -58,5 +59,7 @@ HANDLERS: Final[Mapping[int, Handler]] = {
     ApiKey.CREATE_PARTITIONS: admin.create_partitions,
     ApiKey.DELETE_GROUPS: grouping.delete,
     ApiKey.DESCRIBE_CLUSTER: topology.describe_cluster,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: consuming.heartbeat,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: consuming.describe,
 }
 """API key -> what answers it."""

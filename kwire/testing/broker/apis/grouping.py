@@ -131,15 +131,16 @@ def describe(ask: Ask) -> WireMessage:
 def list_all(ask: Ask) -> WireMessage:
     """The groups that this node coordinates."""
     kind, states, types = messages.ListGroupsResponse, ask.body.states_filter, ask.body.types_filter
+    types = [one.lower() for one in types]
     mine = [one for one in ask.cluster.groups.values() if ask.cluster.coordinator(one.name) is ask.node]
     return kind(
         error_code=ask.refused(),
         groups=[
             kind.ListedGroup(
-                group_id=one.name, protocol_type=one.protocol_type, group_state=one.phase.value, group_type="classic"
+                group_id=one.name, protocol_type=one.protocol_type, group_state=one.state, group_type=one.type
             )
             for one in mine
-            if (not states or one.phase.value in states) and (not types or "classic" in types)
+            if (not states or one.state in states) and (not types or one.type in types)
         ],
     )
 
@@ -152,7 +153,7 @@ def delete(ask: Ask) -> WireMessage:
         group = ask.cluster.groups.get(name)
         if not code and group is None:
             code = ErrorCode.GROUP_ID_NOT_FOUND
-        elif not code and group is not None and group.members:
+        elif not code and group is not None and group.in_use:
             code = ErrorCode.NON_EMPTY_GROUP
         if not code:
             del ask.cluster.groups[name]

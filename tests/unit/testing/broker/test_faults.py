@@ -87,6 +87,37 @@ def test_a_delay_passes() -> None:
     assert len(slow.answers()) == 1
 
 
+def test_a_throttled_client_waits_or_its_response_does() -> None:
+    bench = Bench("2.8")
+    on(bench, "Metadata", times=2).throttle(3)
+    client = bench.client()
+    assert client.ask(messages.MetadataRequest(topics=[]), 5) is None  # before KIP-219
+    bench.wait(3)
+    (late,) = client.answers()
+    assert late.throttle_time_ms == 3000
+    assert client.ask(messages.MetadataRequest(topics=[]), 6).throttle_time_ms == 3000
+    assert client.ask(messages.MetadataRequest(topics=[]), 6) is None  # it should have waited
+    bench.wait(3)
+    (answer,) = client.answers()
+    assert answer.throttle_time_ms == 0
+
+
+def test_quotas_are_kept_for_each_client() -> None:
+    bench = Bench(produce_rate=len(BATCH) / 2)
+    topic = bench.cluster.create_topic("orders")
+    one, other = bench.client(client_id="one"), bench.client(client_id="other")
+    for _ in range(2):
+        produce(one, topic, BATCH, 9)
+        produce(other, topic, BATCH, 9)
+        bench.wait(30)
+    answers = [exchange.response.throttle_time_ms for exchange in bench.core.recording.exchanges]
+    assert answers == [1000, 1000, 1000, 1000]
+    produce(one, topic, BATCH, 9)
+    bench.wait(1)
+    produce(one, topic, BATCH, 9)
+    assert bench.core.recording.exchanges[-1].response.throttle_time_ms == 2000
+
+
 @pytest.mark.parametrize("handled", [True, False])
 @pytest.mark.parametrize("kind", ["drop", "close"])
 def test_a_response_is_lost(kind: str, handled: bool) -> None:

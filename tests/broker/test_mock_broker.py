@@ -1,0 +1,59 @@
+"""Clients that have to be built, against the broker of ``kwire.testing``: the table of docs/how-to/mock-broker.md.
+
+``tests/broker/clients`` has a small program for each. It is built once, in the cache. Where its tools or its registry
+are missing, its tests are skipped, and the summary of pytest says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+from pathlib import Path
+
+import kafka_jars
+import pytest
+from broker_clients import BUILT, TOPIC, MissingError, cells, check
+
+from kwire.testing.broker import Broker
+
+SOURCES = Path(__file__).parent / "clients"
+NAMES = {"franz-go": "franz", "Sarama": "sarama", "KafkaJS": "kafkajs"}
+SECONDS = 60
+
+
+def _build(name: str, command: list[str]) -> Path:
+    """The folder of a client, built."""
+    if shutil.which(command[0]) is None:
+        raise MissingError(f"{command[0]} is not installed")
+    folder = kafka_jars.cache_folder() / "clients" / name
+    shutil.copytree(SOURCES / name, folder, dirs_exist_ok=True)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=400)
+    if done.returncode:
+        raise MissingError(f"{name} could not be built: {done.stderr[-200:]}")
+    return folder
+
+
+@functools.cache
+def command(client: str) -> list[str]:
+    """What runs a client. Raises ``MissingError``."""
+    if client == "Java 4.4":
+        try:
+            jars = kafka_jars.install("4.4.0")
+            return [kafka_jars.java(), "-cp", f"{jars}/*", str(SOURCES / "java" / "Client.java")]
+        except kafka_jars.KafkaUnavailableError as error:
+            raise MissingError(str(error)) from None
+    name = NAMES[client]
+    if client == "KafkaJS":
+        return ["node", str(_build(name, ["npm", "install", "--no-audit", "--no-fund"]) / "main.js")]
+    _build(name, ["go", "mod", "tidy"])
+    return [str(_build(name, ["go", "build", "-o", "client", "."]) / "client")]
+
+
+@pytest.mark.parametrize(("client", "release", "said"), cells(BUILT))
+def test_a_client_does_what_the_page_says(client: str, release: str, said: str) -> None:
+    def run(broker: Broker) -> list[bytes]:
+        words = [*command(client), broker.bootstrap, TOPIC]
+        return subprocess.run(words, capture_output=True, check=True, timeout=SECONDS).stdout.splitlines()
+
+    check(run, release, said)
