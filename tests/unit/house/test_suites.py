@@ -105,10 +105,15 @@ def test_a_target_with_an_environment_of_its_own_runs_in_it() -> None:
         assert f"{environment}/bin/python -m pytest" in done.stdout
 
 
-def test_ci_builds_the_site_where_nothing_is_installed_meanwhile() -> None:
-    assert re.search(r"^    step make site$", CI, re.MULTILINE)
+def test_ci_installs_what_targets_share_before_they_run_beside_each_other() -> None:
     assert "docs/make_site.py" in _recipe("site")
-    # Its packages are there before two lanes share the environment.
-    setup = re.search(r"\.ci/setup (.+)", _recipe("site"))
-    assert setup is not None
-    assert CI.index(f"step .ci/setup {setup[1]}\n") < CI.index("step make check")
+    there = re.search(r"^step \.ci/setup (--.+)\ntouch \"\$beside/ready\"$", CI, re.MULTILINE)
+    assert there is not None
+    assert there.end() < CI.index("step make check")
+    for target in ("check", "verify-types", "audit", "test-all", "site", "test-kafka", "test-broker"):
+        needed = re.search(r"\.ci/setup (.+)", _recipe(target))
+        assert needed is not None
+        assert set(needed[1].split()) - {"--jdk"} <= set(there[1].split()), target
+    # The other lane waits for it before its first target that shares the environment.
+    waits = CI.index('[ ! -e "$beside/ready" ]')
+    assert CI.index("step make test-oldest") < waits < CI.index("step make test-unit") < CI.index("step make site")
