@@ -22,7 +22,7 @@ examples:
   kwire fuzz corpus --out corpus --api Fetch --version 12
   kwire fuzz corpus --out corpus --api Fetch,Produce --kind one,null,cut
 
-The kinds are listed in docs/reference/corpus.md. manifest.jsonl says what each file is.
+The reference page "Corpus" lists the kinds. manifest.jsonl says what each file is.
 """
 
 RUN_EPILOG = """\
@@ -33,7 +33,7 @@ examples:
   kwire fuzz run --lines --cmd 'python my_adapter.py' --api Fetch --kind cut   when one thing is mended
 
 Start with --lines as soon as the parser has an adapter: it asks a thousand cases in a second, and compares values.
-docs/how-to/test-a-parser.md says what an adapter reads and writes, with one of ten lines.
+The guide on testing a parser says what an adapter reads and writes, and has one of 15 lines.
 """
 
 
