@@ -63,7 +63,6 @@ def register(subparsers: Any) -> None:
         description="Gives the corpus to a program, and reports crashes, hangs, too much memory, and wrong verdicts. "
         "Of each kind the smallest case is made smaller. The exit code is 1 if anything is wrong.",
         epilog=RUN_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     feed.add_argument(
         "--cmd",

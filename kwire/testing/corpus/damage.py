@@ -20,13 +20,13 @@ from kwire.wire import pack_uvarint
 __all__ = ["ACCEPT", "KINDS", "MAY", "REFUSE", "Damaged", "Kind", "Verdict", "damaged"]
 
 Verdict = Literal["must-accept", "must-refuse", "may"]
-"""What the protocol says of some bytes."""
+"""Type: what the protocol demands of a parser that gets a damaged message."""
 ACCEPT: Final[Verdict] = "must-accept"
-"""A parser has to read it."""
+"""Verdict (str): a parser has to read the message."""
 REFUSE: Final[Verdict] = "must-refuse"
-"""A parser has to say that it is wrong."""
+"""Verdict (str): a parser has to refuse the message."""
 MAY: Final[Verdict] = "may"
-"""The protocol leaves it open."""
+"""Verdict (str): the protocol leaves it open."""
 
 _GUIDE: Final = "protocol guide, Protocol Primitive Types"
 _READERS: Final = "Kafka's generated readers"
