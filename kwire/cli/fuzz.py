@@ -50,8 +50,9 @@ def register(subparsers: Any) -> None:
     corpus: argparse.ArgumentParser = commands.add_parser(
         "corpus",
         help="write valid and damaged frames, with a manifest",
-        description="Writes frames into a folder: every layout by several shapes, and each kind of damage at every "
-        "border of a field. A manifest says of each file what it is, what a parser has to make of it, and why.",
+        description="Writes frames into a folder: every layout by several shapes, and each kind of damage\n"
+        "at every border of a field. A manifest says of each file what it is, what a parser has to\n"
+        "make of it, and why.",
         epilog=CORPUS_EPILOG,
     )
     corpus.add_argument("--out", required=True, metavar="FOLDER", help="a new folder")
@@ -60,8 +61,9 @@ def register(subparsers: Any) -> None:
     feed: argparse.ArgumentParser = commands.add_parser(
         "run",
         help="give the corpus to a parser, and report what it gets wrong",
-        description="Gives the corpus to a program, and reports crashes, hangs, too much memory, and wrong verdicts. "
-        "Of each kind the smallest case is made smaller. The exit code is 1 if anything is wrong.",
+        description="Gives the corpus to a program, and reports crashes, hangs, too much memory, and wrong\n"
+        "verdicts. Of each kind the smallest case is made smaller. The exit code is 1 if anything\n"
+        "is wrong.",
         epilog=RUN_EPILOG,
     )
     feed.add_argument(
