@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["NEVER", "Ask", "Wait"]
 
 NEVER: Final = float("inf")
+"""The time (float, seconds on the clock of the cluster) at which nothing is due."""
 
 
 @dataclass(slots=True)
