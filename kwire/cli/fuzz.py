@@ -44,7 +44,6 @@ def register(subparsers: Any) -> None:
         help="valid and damaged input for any Kafka parser",
         description="Tests other Kafka parsers.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     corpus: argparse.ArgumentParser = commands.add_parser(
