@@ -46,7 +46,6 @@ def command(client: str) -> list[str]:
     name = NAMES[client]
     if client == "KafkaJS":
         return ["node", str(_build(name, ["npm", "install", "--no-audit", "--no-fund"]) / "main.js")]
-    _build(name, ["go", "mod", "tidy"])
     return [str(_build(name, ["go", "build", "-o", "client", "."]) / "client")]
 
 
