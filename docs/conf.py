@@ -54,6 +54,12 @@ def _examples(app: Any, what: str, name: str, object_: Any, options: Any, lines:
         at += 1
 
 
+def _says_nothing(app: Any, what: str, name: str, object_: Any, skip: bool, options: Any) -> bool | None:
+    """Fields of a named tuple without a text: their class lists them."""
+    return True if str(getattr(object_, "__doc__", "")).startswith("Alias for field number ") else None
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.connect("autodoc-skip-member", _says_nothing)
     app.connect("autodoc-process-docstring", _examples)
