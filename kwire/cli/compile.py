@@ -161,13 +161,8 @@ PARTS: Final[dict[str, Callable[[], None]]] = {
 """By what they read. Each takes a processor for some ten seconds."""
 
 
-LATER: Final = (
-    "judging.left_over",
-    "bodies._write",
-    "records.read_records",
-    "lines.write_lines",
-)
-"""Kernels that are compiled after those that save Python most (``helpers.FIRST``): others that take long."""
+LATER: Final = ("lines.write_lines", "packets._fill_pcapng", "records.scan")
+"""Kernels that are compiled after those that save Python most (``helpers.FIRST``, ``SOON``): others that take long."""
 
 
 @functools.cache
@@ -180,7 +175,7 @@ def kernels() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
         for part in PARTS.values():
             part()
     found = {compiling.name_of(kernel): (kernel, args) for kernel, args in calls.items()}
-    first = dict.fromkeys((*helpers.FIRST, *LATER))
+    first = dict.fromkeys((*helpers.FIRST, *helpers.SOON, *LATER))
     return {name: found[name] for name in (*first, *(one for one in found if one not in first))}
 
 
@@ -203,7 +198,7 @@ def help_out(parent: int, folder: str) -> None:
         return
     every = kernels()
     unfinished: list[Callable[[], None]] = []
-    for name in helpers.FIRST:
+    for name in (*helpers.FIRST, *helpers.SOON):
         if os.getppid() != parent:
             break
         if name not in cache.kernels() and (finish := compiling.compile_quickly(*every[name])) is not None:

@@ -760,6 +760,11 @@ class Scratch:
             self.out = np.empty(size + 2 * ROOM, np.uint8)
 
 
+def is_compiled(engine: Engine) -> bool:
+    """Whether ``write`` runs machine code. Otherwise objects take less time."""
+    return engine.compiles(_write)
+
+
 def write(
     buf: Array,
     jobs: Array,

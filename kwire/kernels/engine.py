@@ -106,6 +106,10 @@ class Engine:
         """``kernel`` as this engine runs it."""
         raise NotImplementedError
 
+    def compiles(self, kernel: Callable[..., Any]) -> bool:
+        """Whether ``kernel`` runs as machine code with this engine, by now."""
+        return False
+
 
 class _Python(Engine):
     def __call__(self, kernel: F) -> F:
@@ -124,6 +128,9 @@ def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Machine(Engine):
+    def compiles(self, kernel: Callable[..., Any]) -> bool:
+        return True
+
     def __call__(self, kernel: F) -> F:
         calls = _state.recorded
         if calls is None:
@@ -150,6 +157,9 @@ class _Mixed(Engine):
         if helpers.made(kernel):
             return MACHINE(kernel)
         return (helpers.made_quickly(kernel) and _quick_twin(kernel)) or PYTHON(kernel)
+
+    def compiles(self, kernel: Callable[..., Any]) -> bool:
+        return self(kernel) is not PYTHON(kernel)
 
 
 def _quick_twin(kernel: F) -> F | None:

@@ -214,7 +214,10 @@ _stages: Final = _Fence(
         "JITCodeLibrary._finalize_final_module": (getattr(codegen, "JITCodeLibrary", None), "self"),
         "JITCPUCodegen._customize_tm_options": (getattr(codegen, "JITCPUCodegen", None), "self options"),
         "FunctionCache.save_overload": (getattr(caching, "FunctionCache", None), "self sig data"),
-        "CacheImpl.get_filename_base": (getattr(caching, "CacheImpl", None), "self fullname abiflags"),
+        "CompileResultCacheImpl.get_filename_base": (
+            getattr(caching, "CompileResultCacheImpl", None),
+            "self fullname abiflags",
+        ),
         "CompileResult._reduce": (getattr(compiler, "CompileResult", None), "self"),
     },
 )

@@ -5,10 +5,10 @@ all kernels, in the order of ``kwire.cli.compile``, and compiles what nobody has
 meanwhile. It asks for each kernel whether its machine code is there by now, and runs that (``made``). When the helpers
 have ended, all is machine code: what they left is compiled when it is needed.
 
-A helper compiles those kernels first that Python takes longest for (``FIRST``). It makes *quick* machine code of them,
-which LLVM does not optimise: that is there in two thirds of the time, and runs 100 times as fast as Python. Then it
-optimises them, and later processes take that. A window with so many packets that Python would take longer than that
-waits for the quick machine code (``wait``). Meanwhile another helper has the core of the reader.
+A helper compiles those kernels first that Python takes longest for (``FIRST``, ``SOON``). It makes *quick* machine code
+of them, which LLVM does not optimise: that is there in two thirds of the time, and runs 100 times as fast as Python.
+Then it optimises them, and later processes take that. A window with so many packets that Python would take longer than
+that waits for the quick machine code (``wait``). Meanwhile another helper has the core of the reader.
 
 Rules kept here:
 
@@ -36,18 +36,24 @@ from typing import Any, Final
 
 from kwire.kernels import cache
 
-__all__ = ["FIRST", "at_work", "begin", "made", "made_quickly", "wait"]
+__all__ = ["FIRST", "SOON", "at_work", "begin", "made", "made_quickly", "wait"]
 
 FIRST: Final = (
     "framing.frames_and_pairs",
     "tracking._take",
-    "framing.settle_all",
+    "judging.left_over",
     "streams._place",
+    "bodies._write",
     "columns.frame_columns",
+    "ordering.by_order",
+    "packets._fill_pcap",
     "streams._count",
     "streams._by_stream",
+    "roles.begin_hellos",
 )
-"""Kernels that Python takes longest for, or that are there soon, in the order in which they are compiled."""
+"""Kernels that Python takes longest for, in the order in which they are compiled. A window waits for these."""
+SOON: Final = ("records.read_records", "framing.settle_all")
+"""Kernels that are compiled quickly after these."""
 
 MOST: Final = 3
 """Helpers at most: beyond it the kernel that takes longest decides."""
@@ -59,7 +65,7 @@ LOOK_AGAIN: Final = 0.05
 """The same for who waits."""
 NICE: Final = 10
 """How nice a helper is that has the core of the reader: it gets a tenth of the core when the reader needs it."""
-PATIENCE: Final = 20.0
+PATIENCE: Final = 60.0
 """Seconds that a window waits for quick machine code, before Python reads it all the same."""
 
 PROGRAM: Final = (

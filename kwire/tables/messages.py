@@ -23,7 +23,8 @@ import pyarrow.compute as pc
 from kwire.capture.frames import Frames, sentence
 from kwire.codec.objects import dump_json
 from kwire.errors import KwireError, LimitError, UnsupportedVersionError
-from kwire.kernels.engine import MIXED, PYTHON, choose
+from kwire.kernels.bodies import is_compiled
+from kwire.kernels.engine import choose
 from kwire.kernels.layouts import Reason, Status
 from kwire.protocol.describe import Shown, described
 from kwire.protocol.headers import decode_request, decode_response
@@ -103,7 +104,7 @@ class _Maker(Maker):
 
     def _parts(self, frames: Frames, rows: Array) -> Iterator[Part]:
         engine = choose(int(frames["seen"][rows].sum()))
-        if engine is PYTHON or engine is MIXED:
+        if not is_compiled(engine):
             # Objects are faster than a kernel as Python.
             return iter((untouched(frames, rows),))
         if self._texts is None:

@@ -56,6 +56,7 @@ def test_every_private_part_is_there_with_this_numba() -> None:
         ("types.functions.BaseFunction.get_call_type", "calls"),
         ("ir.Inst._rec_list_vars", "variables"),
         ("callconv.CPUCallConv.call_function", "lowering"),
+        ("caching.CompileResultCacheImpl.get_filename_base", "stages"),
     ],
 )
 def test_a_part_whose_parameters_have_changed_is_not_used_and_kernels_compile_without_it(

@@ -120,7 +120,7 @@ def test_a_kernel_has_one_set_of_types_whatever_is_read_and_kwire_compile_knows_
 
 
 def test_the_kernels_that_are_compiled_first_are_kernels() -> None:
-    first = [*helpers.FIRST, *ahead.LATER]
+    first = [*helpers.FIRST, *helpers.SOON, *ahead.LATER]
     assert list(ahead.kernels())[: len(first)] == first
 
 
@@ -230,7 +230,7 @@ def test_a_helper_leaves_what_others_compile_and_notes_that_all_is_there(
     monkeypatch.setattr(compiling, "compile_quickly", compile_quickly)
     (folder / "streams._place-1.nbi").write_bytes(b"")
     ahead.help_out(os.getppid(), str(folder))
-    first = [one for one in helpers.FIRST if one not in ("streams._place", "tracking._take")]
+    first = [one for one in (*helpers.FIRST, *helpers.SOON) if one not in ("streams._place", "tracking._take")]
     quick = [cache.QUICK + one for one in first]
     assert asked[: 2 * len(first)] == quick + first, "what a reader waits for is there before anything is optimised"
     assert sorted({*asked, "streams._place"} - set(quick)) == sorted(ahead.kernels())
@@ -297,6 +297,7 @@ def test_quick_machine_code_does_the_same_until_the_optimised_is_there(folder: P
     quick = compiling.quick(kernel)
     assert quick is not None
     assert MIXED(kernel) is quick
+    assert (PYTHON.compiles(kernel), MIXED.compiles(kernel), MACHINE.compiles(kernel)) == (False, True, True)
     wanted, found = looked_up(PYTHON(kernel), quick)
     assert found == wanted
 
@@ -330,6 +331,7 @@ def test_python_runs_where_quick_machine_code_is_not_there_any_more(damage: str,
             one.write_bytes(b"not a pickle")
     helpers._state.kept, helpers._state.looked = {"quick.names.fill_lookup"}, float("inf")
     assert MIXED(kernel) is PYTHON(kernel)
+    assert not MIXED.compiles(kernel)
     compiling._quick.pop(kernel)
 
 
