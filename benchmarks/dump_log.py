@@ -1,6 +1,6 @@
 """kwire beside Kafka's dump-log tool: whole processes that print all batches or all records of a segment.
 
-    python benchmarks/dump_log.py [--size 32] [--rounds 5]
+    python benchmarks/dump_log.py [--size 16] [--rounds 5]
 
 The segments have records of 100 and 1,000 bytes, in batches of 100 records. Both print a line for each batch, with its
 checksum verified, or a line for each record, with key and value (``--deep-iteration --print-data-log``). Times are
@@ -77,7 +77,7 @@ def spent(command: list[str]) -> tuple[float, float, int]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=int, default=32, help="megabytes of values of each segment")
+    parser.add_argument("--size", type=int, default=16, help="megabytes of values of each segment")
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     version = kafka_jars.NEWEST

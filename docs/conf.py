@@ -25,6 +25,7 @@ html_title = f"kwire {release}"
 html_extra_path = [str(Path(__file__).parents[1] / "build" / "site" / "extra")]
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_copy_source = False
 html_show_copyright = False
 html_theme_options = {"sidebar_hide_name": False, "top_of_page_buttons": []}
