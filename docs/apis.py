@@ -240,7 +240,8 @@ def kip_page(number: int) -> str:
         linked = f"`{message.name}`"
         if message.kind in ("request", "response") and message.api_key is not None:
             linked = f"[{message.name}](../apis/{page_of(message.api_key)})"
-        change = _with_kips(text).replace("(../kips/", "(")
+        # Its own number, at the end of each line, says nothing here.
+        change = _with_kips(re.sub(rf"\s*KIP-{number}\s*$", "", text)).replace("(../kips/", "(")
         lines.append(f"| {linked} | {'all' if version is None else version} | {change} |")
     return "\n".join(lines) + "\n"
 

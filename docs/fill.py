@@ -344,6 +344,21 @@ def cases() -> str:
         reads = "reads it" if kind.kafka else "refuses it"
         about = _cell(kind.about.rstrip("."))
         lines.append(f"| `{kind.name}` | {about} | `{kind.verdict}` | {_cell(kind.source)} | {reads} |")
+    lines += [
+        "",
+        "Record sets (`--api records`) are made with each codec. Checksums are right, but for `batch-checksum`.",
+        "",
+        "| record set | what | verdict | source | Kafka |",
+        "|---|---|---|---|---|",
+    ]
+    for one in corpus.RECORD_KINDS.values():
+        reads = "reads it" if one.kafka else "refuses it"
+        lines.append(f"| `{one.name}` | {_cell(one.about)} | `{one.verdict}` | {_cell(one.source)} | {reads} |")
+    lines += [
+        "",
+        "Captures (`--api captures`) have one connection each, after one kind of [impairment](impairments.md).",
+        "What loses nothing is `must-accept`, with its frames in `decodes`. The others are `may`.",
+    ]
     return "\n".join(lines) + "\n"
 
 

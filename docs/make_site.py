@@ -134,7 +134,10 @@ def home() -> str:
     readme = (ROOT / "docs" / "index.md").read_text("utf-8").replace("](", "](docs/")
     tutorials = sorted(one.relative_to(ROOT).as_posix() for one in (ROOT / "docs" / "tutorial").glob("*.md"))
     books = sorted(one.relative_to(ROOT).as_posix() for one in (ROOT / "docs" / "notebooks").glob("*.ipynb"))
-    trees = [("Tutorial", [one.rpartition(".")[0] for one in (*tutorials, *books)])]
+    trees = [
+        (title, [one.rpartition(".")[0] for one in some])
+        for title, some in (("Tutorial", tutorials), ("Notebooks", books))
+    ]
     for title, pages in sections():
         more = [
             "docs/reference/kips/index",

@@ -20,6 +20,8 @@ __all__ = ["LONG", "setup"]
 
 LONG: Final = 60
 """The most pages of a part that all pages list (int)."""
+BESIDE: Final = {"Reference": ("Protocol explorer", "explorer/index.html")}
+"""Pages that Sphinx does not make, by the part that lists them first: their title, and where they are."""
 
 
 class _Pages:
@@ -41,22 +43,24 @@ class _Pages:
         parts = []
         for caption, pages in self._parts:
             parts.append(f'<p class="caption" role="heading"><span class="caption-text">{escape(caption)}</span></p>')
-            parts.append(self._list(pages, 1, page, frozenset(path)))
+            listed = [self._entry(one, 1, page, frozenset(path)) for one in pages]
+            if caption in BESIDE:
+                title, place = BESIDE[caption]
+                link = "../" * page.count("/") + place
+                listed.insert(0, f'<li class="toctree-l1"><a class="reference external" href="{link}">{title}</a></li>')
+            parts.append(f"<ul>{''.join(listed)}</ul>")
         return "\n".join(parts)
-
-    def _list(self, pages: list[str], depth: int, page: str, path: frozenset[str]) -> str:
-        return f"<ul>{''.join(self._entry(one, depth, page, path) for one in pages)}</ul>"
 
     def _entry(self, one: str, depth: int, page: str, path: frozenset[str]) -> str:
         current = " current" if one in path else ""
         kinds = "reference internal" + (" current" if one == page else "")
         link = "#" if one == page else self._app.builder.get_relative_uri(page, one)
         below = self._env.toctree_includes.get(one, [])
-        shown = below and (len(below) <= LONG or current)
-        return (
-            f'<li class="toctree-l{depth}{current}"><a class="{kinds}" href="{link}">{self._titles[one]}</a>'
-            f"{self._list(below, depth + 1, page, path) if shown else ''}</li>"
-        )
+        listed = ""
+        if below and (len(below) <= LONG or current):
+            listed = f"<ul>{''.join(self._entry(each, depth + 1, page, path) for each in below)}</ul>"
+        entry = f'<a class="{kinds}" href="{link}">{self._titles[one]}</a>{listed}'
+        return f'<li class="toctree-l{depth}{current}">{entry}</li>'
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -57,7 +57,7 @@ class Limits:
       what a producer with default settings may hold in memory for all its batches together (``buffer.memory``).
     - ``total``: the most that all of them in one call may decompress to together, 1 GiB. For a capture or segment it
       holds for the whole run. The run may decompress 32 times the bytes of its record sets on top, since captures can
-      be long.
+      be long. In a column of payloads it holds for each payload.
     - ``nesting``: how many wrapper messages may stand inside each other in message sets (magic 0 and 1). Kafka itself
       has not written more than one since 0.11. A batch of magic 2 cannot be nested.
     """

@@ -26,7 +26,7 @@ from typing import BinaryIO, Final
 
 from kwire.naming import public
 
-__all__ = ["below", "create_file", "is_regular", "open_file", "place", "replaced"]
+__all__ = ["below", "check_file", "create_file", "is_regular", "open_file", "place", "replaced"]
 
 _SYSTEM: Final = ("/dev/", "/proc/")
 _MISSING: Final = 0
@@ -53,6 +53,14 @@ def open_file(path: str | os.PathLike[str], *, named: bool = False, buffering: i
             file.close()
             raise
         return file
+
+
+def check_file(source: object, what: str) -> None:
+    """Raises ``TypeError`` for what cannot be read: it is neither a path nor an open file. ``what``: for the error."""
+    if not (hasattr(source, "read") or hasattr(source, "readinto")):
+        way = "io.BytesIO(data) makes a file of bytes" if isinstance(source, bytes | bytearray | memoryview) else ""
+        said = f"{what} is a path or a file that is open in binary mode, not {type(source).__name__}"
+        raise TypeError(f"{said}: {way}" if way else said)
 
 
 def is_regular(path: str | os.PathLike[str]) -> bool:

@@ -1,4 +1,4 @@
-"""aiokafka: ``kwire fuzz run --lines --cmd 'python -m fuzz.peers.of_aiokafka'``. It reads responses only."""
+"""aiokafka: ``kwire fuzz run --lines --cmd 'python -m fuzz.peers.of_aiokafka'``. It reads responses and record sets."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import aiokafka.protocol
 from aiokafka.protocol.api import Response
+from aiokafka.record.memory_records import MemoryRecords
 
 from fuzz.peers import SkipError, serve
 
@@ -30,7 +31,12 @@ CLASSES = _known()
 
 
 def read(role: str, api_key: int, version: int, at: int | None, frame: bytes) -> bytes | None:
-    """The body of a response."""
+    """The body of a response, or a record set."""
+    if role == "records":
+        sets = MemoryRecords(frame)
+        while (batch := sets.next_batch()) is not None:
+            list(batch)
+        return None
     cls = CLASSES.get((api_key, version))
     if role != "response" or cls is None or at is None:
         raise SkipError

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import kwire
-from fuzz.peers import serve
+import kwire.records
+from fuzz.peers import SkipError, serve
 
 
-def read(role: str, api_key: int, version: int, at: int | None, frame: bytes) -> bytes:
-    """Header and body of a frame."""
+def read(role: str, api_key: int, version: int, at: int | None, frame: bytes) -> bytes | None:
+    """Header and body of a frame, or a record set."""
+    if role == "capture":
+        raise SkipError
+    if role == "records":
+        list(kwire.records.decode(frame))
+        return None
     if role == "request":
         request = kwire.decode_request(frame)
         return kwire.encode_body(request.body, api_version=version)

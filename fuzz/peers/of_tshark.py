@@ -6,7 +6,6 @@ third of a second. A frame is refused if tshark calls it malformed, or gives an 
 
 from __future__ import annotations
 
-import struct
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,31 +13,11 @@ from tempfile import TemporaryDirectory
 import kwire
 from fuzz.peers import SkipError, serve
 from kwire import schema
+from kwire.testing.corpus.captures import BROKER, CLIENT, connection
 from kwire.testing.corpus.shapes import value
-from kwire.testing.packets import ACK, RAW, SYN, End, Packet, ip_packet, rebuilt, segment, write_pcap
 
-_CLIENT, _BROKER = End("10.0.0.1", 40_000), End("10.0.0.2", 9092)
 _ERROR = "8388608"
 """The severity ``error`` of an expert note."""
-
-
-def capture(parts: list[tuple[End, End, bytes]]) -> bytes:
-    """A connection with these payloads, as a pcap file."""
-    packets: list[Packet] = []
-    seqs = {_CLIENT: 1000, _BROKER: 5000}
-    for number, (source, target, data) in enumerate([(_CLIENT, _BROKER, b""), (_BROKER, _CLIENT, b""), *parts]):
-        flags = (SYN if number < 2 else 0) | (ACK if number else 0)
-        head = struct.pack(">HHIIBBHHH", source.port, target.port, seqs[source], seqs[target], 0x50, flags, 65535, 0, 0)
-        ip = ip_packet(source, target, 6, head + data)
-        part = segment(Packet(1_700_000_000_000_000_000 + number * 1_000_000, ip, len(ip), RAW))
-        assert part is not None
-        packets.append(rebuilt(part))
-        seqs[source] += len(data) + (number < 2)
-    return write_pcap(packets)
-
-
-def _sized(frame: bytes) -> bytes:
-    return struct.pack(">i", len(frame)) + frame
 
 
 def dissect(data: bytes) -> list[list[str]]:
@@ -58,14 +37,16 @@ def dissect(data: bytes) -> list[list[str]]:
 
 def read(role: str, api_key: int, version: int, at: int | None, frame: bytes) -> None:
     """A frame in a connection."""
-    parts = [(_CLIENT, _BROKER, _sized(frame))]
+    if role in ("records", "capture"):
+        raise SkipError
+    parts = [(CLIENT, BROKER, frame)]
     if role == "response":
         message = schema.request(api_key)
         if message is None or version not in message.versions or frame[:4] != (7).to_bytes(4, "big"):
             raise SkipError
         request = kwire.encode_request(value(message, version, "one"), api_version=version, correlation_id=7)
-        parts = [(_CLIENT, _BROKER, _sized(request)), (_BROKER, _CLIENT, _sized(frame))]
-    said = dissect(capture(parts))
+        parts = [(CLIENT, BROKER, request), (BROKER, CLIENT, frame)]
+    said = dissect(connection(parts))
     _, _, malformed, severities, notes = said[-1]
     if "Unsupported" in notes:
         raise SkipError

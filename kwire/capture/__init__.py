@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from kwire.errors import CaptureError, needed
 from kwire.naming import public
-from kwire.opening import open_file
+from kwire.opening import check_file, open_file
 from kwire.options import PYTHON, CaptureOptions, documented, settled
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ def read(
             # Closed with the file, if it is another object.
             sources[index] = decompressed(opened.enter_context(open_file(one, named=True)))
             names[index] = names[index] or public(one)
+        else:
+            check_file(one, "a capture")
     if several:
         found = reading.read_in_order(sources, wanted, names, **options)
     else:

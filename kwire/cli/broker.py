@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import signal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from kwire.cli.hosting import add_arguments, read_script, serve
 from kwire.cli.stderr import BAD_INPUT, print_error, say
 
 if TYPE_CHECKING:
     from kwire.testing.broker import Broker
-    from kwire.testing.broker.script import Script
 
 __all__ = ["register"]
-
-_MOST_SCRIPT: Final = 1 << 20
 
 EPILOG = """\
 examples:
@@ -44,8 +41,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--topic", action="append", default=[], metavar="NAME:N", help="a topic with N partitions; several"
     )
-    parser.add_argument("--script", metavar="FILE", help="topics and faults, as TOML")
-    parser.add_argument("--pcapng", metavar="FILE", help="where to write what was said, as a capture")
+    add_arguments(parser)
     parser.set_defaults(run=run)
 
 
@@ -59,17 +55,14 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         print_error(error, args.script)
         return BAD_INPUT
-    return asyncio.run(_serve(broker, args))
+    return asyncio.run(serve(broker, args.pcapng))
 
 
 def _made(args: argparse.Namespace) -> Broker:
     """Raises ``ValueError``, ``OSError`` and ``KwireError``."""
     from kwire.testing.broker import Broker
-    from kwire.testing.broker.script import Script, read
 
-    script = Script()
-    if args.script:
-        script = _script(args.script, read)
+    script = read_script(args.script)
     topics = dict(script.topics)
     for one in args.topic:
         name, _, count = one.rpartition(":")
@@ -86,38 +79,3 @@ def _made(args: argparse.Namespace) -> Broker:
         broker.create_topic(name, count)
     broker.add_rules(script.rules)
     return broker
-
-
-def _script(name: str, read: Any) -> Script:
-    from kwire.opening import open_file
-
-    with open_file(name) as file:
-        data = file.read(_MOST_SCRIPT + 1)
-    if len(data) > _MOST_SCRIPT:
-        raise ValueError(f"{name}: a script has at most {_MOST_SCRIPT} bytes")
-    try:
-        made: Script = read(data.decode())
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-    return made
-
-
-async def _serve(broker: Broker, args: argparse.Namespace) -> int:
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
-    try:
-        await broker.start()
-    except OSError as error:
-        print_error(error)
-        return BAD_INPUT
-    print(broker.bootstrap, flush=True)
-    await ended.wait()
-    await broker.stop()
-    if args.pcapng:
-        from kwire.opening import replaced
-
-        with replaced(args.pcapng) as (target, mode), target.open(mode + "b") as file:
-            file.write(broker.pcapng())
-    return 0

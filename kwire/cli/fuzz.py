@@ -10,6 +10,12 @@ from kwire.cli.reading import Names
 
 __all__ = ["register"]
 
+EPILOG = """\
+examples:
+  kwire fuzz corpus --out corpus --api Fetch       valid and damaged frames as files, with a manifest
+  kwire fuzz run --lines --cmd 'python adapter.py'   what a parser makes of them
+"""
+
 CORPUS_EPILOG = """\
 examples:
   kwire fuzz corpus --out corpus                            every version of every API: some 60,000 files
@@ -34,7 +40,11 @@ docs/how-to/test-a-parser.md says what an adapter reads and writes, with one of 
 def register(subparsers: Any) -> None:
     """Adds the command to the parser."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        "fuzz", help="valid and damaged input for any Kafka parser", description="Tests other Kafka parsers."
+        "fuzz",
+        help="valid and damaged input for any Kafka parser",
+        description="Tests other Kafka parsers.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     corpus: argparse.ArgumentParser = commands.add_parser(
@@ -53,7 +63,6 @@ def register(subparsers: Any) -> None:
         description="Gives the corpus to a program, and reports crashes, hangs, too much memory, and wrong verdicts. "
         "Of each kind the smallest case is made smaller. The exit code is 1 if anything is wrong.",
         epilog=RUN_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     feed.add_argument(
         "--cmd",
@@ -134,6 +143,7 @@ def run_corpus(args: argparse.Namespace) -> int:
 
 def run_parser(args: argparse.Namespace) -> int:
     """Asks a parser, and prints what is wrong. Returns 1 if anything is."""
+    import os
     import sys
 
     from rich.console import Console
@@ -143,6 +153,8 @@ def run_parser(args: argparse.Namespace) -> int:
     from kwire.tables.showing import readable
     from kwire.testing import corpus, feeding, fuzz_reports
 
+    if not hasattr(os, "killpg"):
+        raise KwireError("kwire fuzz run needs Linux or macOS; kwire fuzz corpus writes the same cases anywhere")
     bounds = feeding.Bounds(args.timeout, args.memory << 20)
     codes = args.refused or ["1"]
     if not all(one.lstrip("-").isdecimal() for one in codes):
@@ -162,9 +174,9 @@ def run_parser(args: argparse.Namespace) -> int:
         parser.close()
     for line in fuzz_reports.text(outcome):
         print(readable(line, None))
-    for file, form in ((args.junit, fuzz_reports.junit), (args.json, fuzz_reports.as_json)):
-        if file is not None:
-            fuzz_reports.write(file, form(outcome))
+    for wanted, form in ((args.junit, fuzz_reports.junit), (args.json, fuzz_reports.as_json)):
+        if wanted is not None:
+            fuzz_reports.write(wanted, form(outcome))
     if not outcome.asked:
         raise KwireError("the parser was asked nothing, or skipped all: see --api and --kind")
     return int(bool(outcome.groups))

@@ -37,7 +37,7 @@ from kwire.log.files import Segment, find, named
 from kwire.log.internal import MAY_HIDE, may_hold_secrets, redacted_columns
 from kwire.log.regions import headers_of, regions
 from kwire.naming import no_such, public
-from kwire.opening import open_file
+from kwire.opening import check_file, open_file
 from kwire.options import SegmentOptions, check_called, of_segments
 from kwire.records.arrow_types import BATCH_FIELDS, POSITION, RECORD_FIELDS, SCHEMA, STATUS_FIELDS, TIMESTAMP
 from kwire.records.batching import text_size
@@ -217,6 +217,7 @@ def _opened(
         segment, name = source, str(source.path)
         opened: Any = open_file(source.path, buffering=0)
     else:
+        check_file(source, "a segment")
         segment = name if isinstance(name, Segment) else named(Path(name or "segment"), metadata)
         name, opened = name if isinstance(name, str) else str(segment.path), nullcontext(source)
     # A path would not keep a URI as it is: the name does.

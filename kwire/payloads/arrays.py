@@ -74,9 +74,12 @@ def decode_records(
 ) -> Arrays:
     """``kwire.payloads.decode_records`` as arrays."""
     how = record_sets.records(fields, strict, secrets, limits)
-    hides = [pc.fill_null(one, False) for one in beside(column, False if secrets else metadata, "metadata")]
-    parts = zip(chunks(column), hides, strict=True)
-    return Arrays((made for one, each in parts for made in record_sets.lists(one, each, how)), listed(how.type))
+    parts = chunks(column)
+    hides = [pc.fill_null(one, False) for one in beside(parts, False if secrets else metadata, "metadata")]
+    return Arrays(
+        (made for one, each in zip(parts, hides, strict=True) for made in record_sets.lists(one, each, how)),
+        listed(how.type),
+    )
 
 
 def rows_of(
@@ -98,8 +101,9 @@ def _type(how: How) -> pa.DataType:
 
 def _with(column: Column, *of: Column | int) -> list[tuple[pa.Array, list[pa.Array]]]:
     """The arrays of a column, each with the API keys and versions beside it."""
-    columns = [beside(column, each, "API keys and versions") for each in of]
-    return [(one, [each[number] for each in columns]) for number, one in enumerate(chunks(column))]
+    parts = chunks(column)
+    columns = [beside(parts, each, "API keys and versions") for each in of]
+    return [(one, [each[number] for each in columns]) for number, one in enumerate(parts)]
 
 
 def _how(type_: pa.StructType, direction: str, limits: Limits, options: BodyOptions) -> How:

@@ -9,6 +9,7 @@ pandas Series, Polars Series and others give Arrow arrays by its protocols. Rule
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index
 from typing import Any
 
@@ -50,12 +51,12 @@ def binary(column: pa.Array) -> pa.Array:
     raise KwireError(said)
 
 
-def beside(column: Column, of: Any, what: str) -> list[pa.Array]:
-    """A column beside the payloads, in the arrays of ``chunks(column)``, or one value for all of them.
+def beside(parts: Sequence[pa.Array], of: Any, what: str) -> list[pa.Array]:
+    """A column beside the payloads, in arrays as long as ``parts``, or one value for all of them.
 
     ``what``: what it is, for errors: ``"metadata"`` is bool, anything else integers. Raises ``KwireError``.
     """
-    lengths = [len(one) for one in _arrays(column)]
+    lengths = [len(one) for one in parts]
     flags = what == "metadata"
     if isinstance(of, bool) if flags else _is_number(of):
         try:

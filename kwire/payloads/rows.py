@@ -112,7 +112,7 @@ def _parts(
 ) -> Iterator[tuple[int, int, _Made]]:
     """Some payloads after the other: the number of the first, how many they are, and their rows."""
     reader = Reader()
-    for part in parts_of(column, how.sized, how.limits, api_keys, api_versions):
+    for part in parts_of(column, how.sized, how.limits, api_keys, api_versions, sure=True):
         yield part.first, len(part.column), _rows_of(reader, part, how)
 
 

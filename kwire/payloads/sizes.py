@@ -10,17 +10,24 @@ header. So its body is read both ways. Rules kept here (``sized="auto"``):
   or a header that is known follows the first one. Where both are so, the bodies decide.
 - A response can be with a size if the first frame is whole. Then the bodies decide. A response whose body cannot be
   read is ``UNKNOWN``, too: perhaps it is the beginning of one with a size.
+- Kernels read the bodies of responses, as far as their verdict is certain: whatever does not fit its layout cannot be
+  read, and whatever is written as text can. Objects decide about the others.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from kwire.kernels.engine import OF_A_FRAME, choose
+from kwire import schema
+from kwire.capture.frames import Frames
+from kwire.kernels.engine import OF_A_FRAME, PYTHON, Engine, choose
+from kwire.kernels.layouts import CONNECTION, FRAME
+from kwire.kernels.names import NameTable
 from kwire.kernels.payloads import (
     LEAST_REQUEST,
     LEAST_RESPONSE,
@@ -30,10 +37,15 @@ from kwire.kernels.payloads import (
     payload_frames,
     payload_sizes,
 )
+from kwire.kernels.programs import Program, compile_program
 from kwire.limits import Limits
 from kwire.payloads import singly
-from kwire.payloads.frames import buffer_of, forms, windows
+from kwire.payloads.frames import Buffer, buffer_of, forms, known, windows
 from kwire.payloads.types import Sized
+from kwire.protocol.describe import Shown
+from kwire.schema.keys import ApiKey
+from kwire.tables.bodies import Bodies
+from kwire.tables.locating import Programs, layouts
 
 __all__ = ["Payloads", "cut", "parts_of"]
 
@@ -46,7 +58,8 @@ _NO_SIZE, _MAY_BE_SIZED, _BOTH = 1, 2, 3
 class Payloads(NamedTuple):
     """Some payloads of a column: of each whether it begins with a size, and of responses what they answer.
 
-    ``guessed``: nobody has said whether they begin with a size.
+    ``guessed``: nobody has said whether they begin with a size. ``doubtful``: those that have one if they can be read
+    so.
     """
 
     first: int
@@ -55,6 +68,7 @@ class Payloads(NamedTuple):
     api_keys: pa.Array | None
     api_versions: pa.Array | None
     guessed: bool = False
+    doubtful: Array | None = None
 
     def windows(self) -> Iterator[Payloads]:
         """The same in parts that are decoded at once."""
@@ -71,7 +85,8 @@ class Payloads(NamedTuple):
         """``count`` of the payloads, from the one with the number ``first`` among these."""
         column, sized = self.column.slice(first, count), self.sized[first : first + count]
         of = (None if one is None else one.slice(first, count) for one in (self.api_keys, self.api_versions))
-        return Payloads(first, column, sized, *of, self.guessed)
+        doubtful = None if self.doubtful is None else self.doubtful[first : first + count]
+        return Payloads(first, column, sized, *of, self.guessed, doubtful)
 
     def row(self, number: int, made: singly.Made | None, limits: Limits) -> singly.Row | None:
         """The row of a payload that is decoded by itself. None for null."""
@@ -81,6 +96,8 @@ class Payloads(NamedTuple):
         if self.api_keys is None or self.api_versions is None:
             return singly.request_row(data, made, limits, sized)
         of = self.api_keys[number].as_py(), self.api_versions[number].as_py()
+        if self.doubtful is not None and self.doubtful[number]:
+            sized = singly.sized_as(data, of, limits)
         row = singly.response_row(data, *of, made, limits, sized)
         if self.guessed and sized == NO_SIZE and row["status"] != "ok":
             return singly.response_row(data, *of, made, limits, UNKNOWN)
@@ -93,14 +110,19 @@ def parts_of(
     limits: Limits,
     api_keys: pa.Array | None = None,
     api_versions: pa.Array | None = None,
+    *,
+    sure: bool = False,
 ) -> Iterator[Payloads]:
-    """A column in parts that are decoded at once. With ``api_keys`` and ``api_versions`` they are responses."""
+    """A column in parts that are decoded at once. With ``api_keys`` and ``api_versions`` they are responses.
+
+    ``sure``: none is ``doubtful``. Otherwise the caller asks ``Payloads.row`` for what cannot be read.
+    """
     same = np.full(len(column), SIZED if sized is True else NO_SIZE, np.uint8)
     for one in Payloads(0, column, same, api_keys, api_versions).windows():
-        yield _with_sizes(one, limits) if sized == "auto" else one
+        yield _with_sizes(one, limits, sure) if sized == "auto" else one
 
 
-def _with_sizes(one: Payloads, limits: Limits) -> Payloads:
+def _with_sizes(one: Payloads, limits: Limits, sure: bool) -> Payloads:
     n, buffer = len(one.column), buffer_of(one.column)
     response = int(one.api_keys is not None)
     found = np.zeros(n, np.uint8)
@@ -108,12 +130,85 @@ def _with_sizes(one: Payloads, limits: Limits) -> Payloads:
     sized = np.full(n, UNKNOWN, np.uint8)
     sized[found == _NO_SIZE] = NO_SIZE
     sized[found == _MAY_BE_SIZED] = SIZED
-    for row in np.flatnonzero(found == _BOTH).tolist():
+    left, doubtful = np.flatnonzero(found == _BOTH), None
+    if one.api_keys is not None and one.api_versions is not None and len(left):
+        engine = choose(int((buffer.ends[left + 1] - buffer.ends[left]).sum()))
+        # Objects are faster than kernels as Python.
+        if engine is not PYTHON:
+            answers = _Answers(buffer, known(one.api_keys), known(one.api_versions), limits, engine)
+            left, doubtful = answers.decided(left, sized, sure)
+    for row in left.tolist():
         of = None
         if one.api_keys is not None and one.api_versions is not None:
             of = one.api_keys[row].as_py(), one.api_versions[row].as_py()
         sized[row] = singly.sized_as(one.column[row].as_py(), of, limits)
-    return one._replace(sized=sized, guessed=True)
+    return one._replace(sized=sized, guessed=True, doubtful=doubtful)
+
+
+class _Kept(threading.local):
+    """Programs that one column leaves to the next, in each thread."""
+
+    def __init__(self) -> None:
+        self._generation = -1
+
+    def get(self, limits: Limits) -> tuple[Programs, Bodies]:
+        """What reads bodies, and what writes them as text."""
+        if self._generation != schema.generation():
+            self._generation = schema.generation()
+            self._programs = Programs(_program, 1)
+            self._bodies: dict[Limits, Bodies] = {}
+        bodies = self._bodies.get(limits)
+        if bodies is None:
+            # Nobody sees the text.
+            bodies = self._bodies[limits] = Bodies(Shown(secrets=True, payloads=False), limits)
+        return self._programs, bodies
+
+
+_KEPT: Final = _Kept()
+
+
+def _program(api: int, response: int, version: int) -> Program | None:
+    # A broker may answer ApiVersions in another version than it was asked in.
+    both = None if api == ApiKey.API_VERSIONS else layouts(api, response, version, secrets=True)
+    return None if both is None else compile_program(both, ())
+
+
+class _Answers:
+    """Responses that may begin with a size, as kernels see them."""
+
+    def __init__(self, buffer: Buffer, keys: Array, versions: Array, limits: Limits, engine: Engine) -> None:
+        self._buffer, self._keys, self._versions, self._engine = buffer, keys, versions, engine
+        self._programs, self._bodies = _KEPT.get(limits)
+
+    def decided(self, rows: Array, sized: Array, sure: bool) -> tuple[Array, Array]:
+        """Sets ``sized`` of some of the rows. Returns the rows that are left, and which of all are doubtful."""
+        doubtful, asked = np.zeros(len(sized), bool), rows
+        rows = rows[(self._keys[rows] >= 0) & (self._versions[rows] >= 0)]
+        begins, ends = self._buffer.ends[rows], self._buffer.ends[rows + 1]
+        sizes = self._buffer.data[begins[:, None] + np.arange(4)].astype(np.int64) @ (1 << np.array([24, 16, 8, 0]))
+        exact = sizes == ends - begins - 4
+        whole, first = self._frames(rows, begins, ends), self._frames(rows, begins + 4, begins + 4 + sizes)
+        # Where the size is that of the payload, it is one in all likelihood.
+        no = np.zeros(len(rows), bool)
+        no[self._programs.unreadable(first, np.flatnonzero(~exact))] = True
+        sized[rows[no]] = NO_SIZE
+        yes = np.zeros(len(rows), bool)
+        yes[self._programs.unreadable(whole, np.flatnonzero(~no))] = True
+        if not sure:
+            sized[rows[yes & exact]] = SIZED
+            doubtful[rows[yes & exact]] = True
+            yes &= ~exact
+        for part in self._bodies.text(first, np.flatnonzero(yes), self._engine):
+            sized[rows[part.first : part.last][part.written]] = SIZED
+        return asked[sized[asked] == UNKNOWN], doubtful
+
+    def _frames(self, rows: Array, begins: Array, ends: Array) -> Frames:
+        """The frames of some rows, if they are there."""
+        table = np.zeros(len(rows), FRAME)
+        table["api"], table["version"], table["response"] = self._keys[rows], self._versions[rows], 1
+        table["off"], table["seen"] = begins, ends - begins
+        names = NameTable()
+        return Frames(table, self._buffer.data, np.zeros(1, CONNECTION), names.names, names.pool)
 
 
 def cut(one: Payloads) -> tuple[Payloads, Array]:
@@ -133,4 +228,5 @@ def cut(one: Payloads) -> tuple[Payloads, Array]:
     valid = None if buffer.valid.all() else pa.py_buffer(np.packbits(buffer.valid[of], bitorder="little"))
     frames = pa.Array.from_buffers(pa.large_binary(), most, [valid, pa.py_buffer(ends), pa.py_buffer(buffer.data)])
     keys, versions = (None if each is None else each.take(pa.array(of)) for each in (one.api_keys, one.api_versions))
-    return Payloads(0, frames, one.sized[of], keys, versions, one.guessed), of
+    doubtful = None if one.doubtful is None else one.doubtful[of]
+    return Payloads(0, frames, one.sized[of], keys, versions, one.guessed, doubtful), of

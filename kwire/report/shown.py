@@ -24,11 +24,11 @@ __all__ = ["MOST", "Shown", "show"]
 MOST = 20
 """Rows that are shown, unless more are asked for."""
 
-# Notebooks align cells right, which is for numbers, and break long ones. Colours are theirs, in light and dark.
+# Notebooks align cells right, which is for numbers, and break all of them. Here only sentences are broken. Colours are
+# those of the notebook, in light and dark.
 _STYLE = (
-    "<style>.kwire .t{overflow-x:auto}.kwire .r{text-align:right!important}"
-    ".kwire :is(th,td):not(.r){text-align:left!important}"
-    ".kwire :is(th,td){white-space:nowrap;padding:.1em .5em}</style>"
+    "<style>.kwire .t{overflow-x:auto}.kwire table{width:max-content}.kwire .r{text-align:right!important}"
+    ".kwire :is(th,td):not(.r){text-align:left!important}.kwire :is(th,td){max-width:24em;padding:.1em .5em}</style>"
 )
 
 

@@ -33,6 +33,7 @@ from kwire.payloads.types import (
     RESPONSE,
     BodyOptions,
     RowOptions,
+    check_flags,
     check_options,
     list_of_records,
     listed,
@@ -51,6 +52,7 @@ __all__ = [
     "decode_request",
     "decode_response",
     "hides",
+    "number",
     "request_partitions",
     "request_records",
     "response_partitions",
@@ -123,6 +125,7 @@ def decode_records(
 
     >>> df.select(sql.inline(kwire.spark.decode_records("records")))  # doctest: +SKIP
     """
+    check_flags({"strict": strict, "secrets": secrets}, ("strict", "secrets"))
     options = sql.lit(_text({"strict": strict, "fields": fields}))
     made = _udf(_record_sets, list_of_records(fields))(_column(payload), hides(topic, secrets), options)
     return made.alias("decode_records")
@@ -180,7 +183,7 @@ def response_partitions(
 
 def api_name(api_key: ColumnOrName) -> Column:
     """The name of an API by its key: ``Produce`` of 0. Null for a key that no API has."""
-    return _udf(_names, pa.string())(_column(api_key).cast("int")).alias("api_name")
+    return _udf(_names, pa.string())(number(api_key)).alias("api_name")
 
 
 @plainly
@@ -234,17 +237,17 @@ def _frames(
     returns: pa.DataType = struct_of(type_, direction, options)
     if options.get("several"):
         returns = listed(returns)
-    payload, *of = map(_column, given)
-    return _udf(function, returns)(payload, *(one.cast("int") for one in of), sql.lit(_text(options)))
+    payload, *of = given
+    return _udf(function, returns)(_column(payload), *map(number, of), sql.lit(_text(options)))
 
 
 def _rows(table: str, given: tuple[ColumnOrName | int, ...], options: RowOptions) -> Column:
     from kwire.payloads import rows
 
-    payload, *of = map(_column, given)
+    payload, *of = given
     returns = rows.list_of(rows.wanted(table, **options).schema)
     flags = (sql.lit(one) for one in (table, _text(options)))
-    return _udf(_lists, returns)(payload, *(one.cast("int") for one in of), *flags)
+    return _udf(_lists, returns)(_column(payload), *map(number, of), *flags)
 
 
 @plainly
@@ -345,6 +348,11 @@ def _column(value: ColumnOrName | int) -> Column:
     if isinstance(value, int):
         return sql.lit(value)
     return sql.col(value) if isinstance(value, str) else value
+
+
+def number(value: ColumnOrName | int) -> Column:
+    """An API key or version. What is none is null: no row may fail a query."""
+    return _column(value).try_cast("int")
 
 
 def _udf(function: Callable[..., Any], returns: pa.DataType) -> Callable[..., Column]:

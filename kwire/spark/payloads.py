@@ -99,9 +99,11 @@ def record_sets_of(
 
 def _answering(api_key: ColumnOrName | int | None, api_version: ColumnOrName | int | None) -> dict[str, Any]:
     """The columns that say what a response answers."""
+    from kwire.spark.functions import number
+
     if (api_key is None) != (api_version is None):
         raise KwireError("api_key and api_version go together: they say which request a response answers")
-    return {} if api_key is None else {_KEY: api_key, _VERSION: api_version}
+    return {} if api_key is None or api_version is None else {_KEY: number(api_key), _VERSION: number(api_version)}
 
 
 def _of(
@@ -119,12 +121,14 @@ def _of(
 
     from kwire.spark.functions import _column
 
+    if isinstance(keep, str):
+        raise KwireError(f"keep is a list of names, not {keep!r}: keep=[{keep!r}]")
     kept = [name for name in df.columns if name != payload] if keep is None else list(keep)
     made = from_arrow_schema(schema)
     both = [name for name in kept if name in made.names]
     if both:
         raise KwireError(f"the column {both[0]!r} would be there twice: leave it out of keep, or rename it")
-    columns = [sql.col(f"`{name}`") for name in kept]
+    columns = [sql.col("`{}`".format(name.replace("`", "``"))) for name in kept]
     columns += [_column(one).alias(name) for name, one in {_PAYLOAD: payload, **given}.items()]
     chosen = df.select(*columns)
     whole = StructType([*(chosen.schema[name] for name in kept), *made.fields])

@@ -105,6 +105,12 @@ class Programs:
         found, failures = locate(frames.data, jobs, self._joined.code, self._registers, engine)
         return rows, found, self._failures(rows, failures)
 
+    def unreadable(self, frames: Frames, rows: Array) -> Array:
+        """Those of some rows of ``frames`` that cannot be read to their end. Others may be wrong as well."""
+        rows, jobs, engine = self._jobs(frames, rows)
+        _, failures = locate(frames.data, jobs, self._joined.code, self._registers, engine)
+        return rows[failures["job"]]
+
     def parts(self, frames: Frames, rows: Array, most: int) -> Iterator[tuple[Array, Array, list[Failure]]]:
         """What ``run`` gives, about ``most`` emitted rows at a time: see ``kwire.kernels.programs.locate_parts``."""
         rows, jobs, engine = self._jobs(frames, rows)

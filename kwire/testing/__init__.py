@@ -1,7 +1,8 @@
 """Valid and hostile input, for the tests of kwire and of anyone else's Kafka parser, and a broker for tests of clients.
 
 ``strategies`` makes messages, frames and layouts for Hypothesis; ``mutation`` damages bytes. ``impair`` does to
-captures what networks, hosts and disks do to them. ``judge`` says what a parser makes of that. ``broker`` is a Kafka
+captures what networks, hosts and disks do to them. ``judge`` says what a parser makes of that. ``corpus`` makes cases
+with the verdict of the protocol, and ``feeding`` gives them to a parser of any language. ``broker`` is a Kafka
 broker in the process of a test.
 
 ``strategies`` and ``mutation`` need the ``fuzz`` extra (``pip install 'kwire[fuzz]'``). ``judge``, and record values

@@ -176,8 +176,10 @@ class Once:
         try:
             said, beyond = process.read(self._bounds, line=False, data=b"" if named else case.data)
             if beyond is None:
-                with contextlib.suppress(subprocess.TimeoutExpired):
+                try:
                     process.process.wait(self._bounds.seconds)
+                except subprocess.TimeoutExpired:
+                    beyond = "hang"  # it has closed its output, and goes on
         finally:
             code = process.end()
             file.unlink(missing_ok=True)

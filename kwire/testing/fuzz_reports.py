@@ -37,12 +37,16 @@ def text(outcome: Outcome) -> Iterator[str]:
         assert case is not None
         apis = list(one.apis)
         where = ", ".join(apis[:3]) + (f" and {len(apis) - 3} more APIs" if len(apis) > 3 else "")
-        yield f"{SENTENCES[one.wrong]}: {one.kind}, {one.count:,} times ({where})"
+        times = "once" if one.count == 1 else f"{one.count:,} times"
+        yield f"{SENTENCES[one.wrong]}: {one.kind}, {times} ({where})"
         if one.detail:
             yield f"  it said: {one.detail}"
         yield f"  why: {case.source}"
         field = f", field {case.path}" if case.path else ""
-        yield f"  smallest: {case.api} {case.role} v{case.version}{field}, {len(case.data)} bytes"
+        what = f"{case.api} {case.role} v{case.version}{field}"
+        if case.role == "records":
+            what = f"record set of magic {case.version}"
+        yield f"  smallest: {what}, {len(case.data)} bytes"
         yield f"  {case.data[:_SHOWN].hex()}{'...' if len(case.data) > _SHOWN else ''}"
     wrong = sum(one.count for one in outcome.groups.values())
     skipped = f", {outcome.skipped:,} skipped" if outcome.skipped else ""

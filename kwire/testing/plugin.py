@@ -1,4 +1,4 @@
-"""The plug-in of pytest: the fixture ``kafka_broker``, a Kafka broker of its own for a test.
+"""The plug-in of pytest: the fixtures ``kafka_broker`` and ``kafka_proxy``, each of its own for a test.
 
     import pytest
 
@@ -8,7 +8,8 @@
         ...
 
 The marker takes the arguments of ``kwire.testing.broker.Broker``. If the test fails, its report ends with the last
-exchanges.
+exchanges. ``kafka_proxy`` is a proxy in front of a cluster, ``@pytest.mark.kafka_proxy(upstream="kafka:9092")``, or in
+front of ``kafka_broker``.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ import pytest
 
 if TYPE_CHECKING:
     from kwire.testing.broker import Broker
+    from kwire.testing.proxy import Proxy
 
-__all__ = ["kafka_broker"]
+__all__ = ["kafka_broker", "kafka_proxy"]
 
 _SHOWN: Final = 20
 """Exchanges in the report of a test that failed."""
@@ -29,7 +31,8 @@ _WIDE: Final = 300
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Make the markers known."""
+    config.addinivalue_line("markers", "kafka_proxy(**arguments): the proxy that the fixture kafka_proxy starts")
     config.addinivalue_line("markers", "kafka_broker(**arguments): the broker that the fixture kafka_broker starts")
 
 
@@ -46,8 +49,22 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
         _add_section(request.node, broker)
 
 
-def _add_section(item: pytest.Item, broker: Broker) -> None:
+@pytest.fixture
+def kafka_proxy(request: pytest.FixtureRequest) -> Iterator[Proxy]:
+    """A proxy that runs during one test, in front of ``kafka_broker`` if the marker names no ``upstream``."""
+    from kwire.testing.proxy import Proxy
+
+    marker = request.node.get_closest_marker("kafka_proxy")
+    arguments = {} if marker is None else dict(marker.kwargs)
+    if "upstream" not in arguments:
+        arguments["upstream"] = request.getfixturevalue("kafka_broker").bootstrap
+    with Proxy(**arguments) as proxy:
+        yield proxy
+        _add_section(request.node, proxy)
+
+
+def _add_section(item: pytest.Item, broker: Broker | Proxy) -> None:
     lines = [repr(one) for one in broker.exchanges()[-_SHOWN:]] + [f"closed: {one}" for one in broker.errors()]
     text = "\n".join(one if len(one) <= _WIDE else f"{one[:_WIDE]}..." for one in lines)
     # pytest shows it with what a test that failed has written.
-    item.add_report_section("teardown", "kafka_broker", text)
+    item.add_report_section("teardown", f"kafka {type(broker).__name__.lower()}", text)

@@ -28,6 +28,7 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
  * versions CLASS               -> lowest TAB highest supported version
  * accepts  CLASS VERSION HEX   -> bytes left after the message TAB the bytes that Kafka writes for it, in hex, or why not
  * read     CLASS VERSION HEX   -> the message in JSON TAB the bytes that Kafka writes for it, in hex
+ * records  HEX                 -> how many records Kafka reads from a record set, each batch checked
  * write    CLASS VERSION JSON  -> the bytes that Kafka writes for the JSON, in hex
  * </pre>
  *
@@ -64,6 +65,8 @@ public final class KafkaMessages {
                     Message message = create(parts[1]);
                     return message.lowestSupportedVersion() + "\t" + message.highestSupportedVersion();
                 }
+                case "records":
+                    return "" + records(HexFormat.of().parseHex(parts.length > 1 ? parts[1] : ""));
                 case "accepts": {
                     short version = Short.parseShort(parts[2]);
                     ByteBuffer buffer = ByteBuffer.wrap(HexFormat.of().parseHex(parts.length > 3 ? parts[3] : ""));
@@ -98,6 +101,27 @@ public final class KafkaMessages {
         } catch (Throwable e) {
             return oneLine(e);
         }
+    }
+
+    /** By name, because newer releases have these classes in another package. */
+    private static int records(byte[] data) throws Exception {
+        Class<?> sets;
+        try {
+            sets = Class.forName("org.apache.kafka.common.record.internal.MemoryRecords");
+        } catch (ClassNotFoundException e) {
+            sets = Class.forName("org.apache.kafka.common.record.MemoryRecords");
+        }
+        Class<?> batches = Class.forName(sets.getPackageName() + ".RecordBatch");
+        Method check = batches.getMethod("ensureValid");
+        Object set = sets.getMethod("readableRecords", ByteBuffer.class).invoke(null, ByteBuffer.wrap(data));
+        int count = 0;
+        for (Object batch : (Iterable<?>) sets.getMethod("batches").invoke(set)) {
+            check.invoke(batch);
+            for (Object record : (Iterable<?>) batch) {
+                count += record == null ? 0 : 1;
+            }
+        }
+        return count;
     }
 
     private static String oneLine(Throwable e) {

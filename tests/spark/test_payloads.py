@@ -100,11 +100,60 @@ def test_record_sets_as_a_table_are_their_arrays_as_rows(spark: SparkSession) ->
     assert without.count() == 5 + 1 + 1 + 1
 
 
+def test_columns_of_any_type_and_name_stay_beside_the_rows(spark: SparkSession) -> None:
+    # The session is in New York.
+    frames = spark.createDataFrame([(bytearray(produce(BATCH)), bytearray(BATCH))], "payload binary, records binary")
+    beside = frames.selectExpr(
+        "payload",
+        "records",
+        "timestamp'2026-11-26 12:00:00' AS `when`",
+        "timestamp_ntz'2026-11-26 12:00:00' AS local",
+        "array(timestamp'2026-11-26 12:00:00', null) AS times",
+        "map('a', named_struct('x', 1, 'y', timestamp'2026-11-26 12:00:00')) AS tags",
+        "date'2026-11-26' AS day",
+        "cast(1.50 AS decimal(38, 10)) AS price",
+        "interval '1' day AS span",
+        "'x' AS `a.b ``c`",
+        "cast(null AS string) AS nothing",
+    )
+    others = beside.columns[2:]
+    (wanted,) = beside.select(*beside.columns[2:9], "`a.b ``c`", "nothing").collect()
+    for table in (
+        kwire.spark.records_of(beside, keep=others, fields=["offset"]),
+        kwire.spark.record_sets_of(beside, keep=others, fields=["offset", "timestamp"]),
+        kwire.spark.partitions_of(beside, keep=others, fields=["partition"]),
+    ):
+        rows = table.collect()
+        assert rows
+        assert {tuple(map(str, row[: len(others)])) for row in rows} == {tuple(map(str, wanted))}
+
+
+def test_keys_and_versions_that_are_none_fail_no_query(spark: SparkSession) -> None:
+    rows = [("1", 11), ("fetch", 11), ("1", 1 << 40), (None, None), ("-1", -1)]
+    frames = spark.createDataFrame(
+        [(key, version, bytearray(FETCHED)) for key, version in rows], "key string, version bigint, payload binary"
+    ).coalesce(1)
+    made = frames.select(
+        kwire.spark.decode_response("payload", "key", "version", fields=["status"]).status.alias("status"),
+        sql.size(kwire.spark.response_records("payload", "key", "version")).alias("records"),
+    )
+    assert [tuple(row) for row in made.collect()] == [("ok", 5), *[("unsupported", 1)] * 4]
+    table = kwire.spark.records_of(frames, api_key="key", api_version="version", keep=[], fields=["status"])
+    assert sorted(row.status for row in table.collect()) == ["ok"] * 5 + ["unsupported"] * 4
+
+
 def test_what_does_not_go_together_is_said(frames: DataFrame) -> None:
     with pytest.raises(KwireError, match="go together"):
         kwire.spark.records_of(frames, api_key=1)
     with pytest.raises(KwireError, match="'topic' would be there twice"):
         kwire.spark.records_of(frames.withColumn("topic", sql.lit("x")))
+    with pytest.raises(KwireError, match=r"keep is a list of names, not 'host': keep=\['host'\]"):
+        kwire.spark.records_of(frames, keep="host")
+    wrong: Any = "no"
+    with pytest.raises(KwireError, match="secrets is True or False, not 'no'"):
+        kwire.spark.record_sets_of(frames, "payload", secrets=wrong)
+    with pytest.raises(KwireError, match="secrets is True or False, not 'no'"):
+        kwire.spark.decode_records("payload", topic="host", secrets=wrong)
 
 
 def size_in_front(data: bytes) -> bytes:

@@ -20,6 +20,7 @@ from typing import Any, Final
 import pytest
 
 from kwire.testing.broker import Broker
+from kwire.testing.proxy import Proxy
 
 VALUES: Final = [b"value %d" % number for number in range(20)]
 TOPIC: Final = "orders"
@@ -38,20 +39,20 @@ def _need(module: str) -> None:
         raise MissingError(f"{module} is not installed")
 
 
-def kafka_python(broker: Broker) -> list[bytes]:
+def kafka_python(broker: Broker | Proxy, topic: str = TOPIC) -> list[bytes]:
     """kafka-python."""
     _need("kafka")
     from kafka import KafkaConsumer, KafkaProducer
 
     producer: Any = KafkaProducer(bootstrap_servers=broker.bootstrap)
     for value in VALUES:
-        producer.send(TOPIC, value)
+        producer.send(topic, value)
     producer.flush(_SECONDS)
     producer.close()
     consumer: Any = KafkaConsumer(
-        TOPIC,
+        topic,
         bootstrap_servers=broker.bootstrap,
-        group_id="g",
+        group_id=f"g-{topic}",
         auto_offset_reset="earliest",
         consumer_timeout_ms=_SECONDS * 1000,
     )
@@ -61,7 +62,7 @@ def kafka_python(broker: Broker) -> list[bytes]:
     return got
 
 
-def aiokafka(broker: Broker) -> list[bytes]:
+def aiokafka(broker: Broker | Proxy, topic: str = TOPIC) -> list[bytes]:
     """aiokafka."""
     _need("aiokafka")
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -69,9 +70,9 @@ def aiokafka(broker: Broker) -> list[bytes]:
     async def run() -> list[bytes]:
         async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
             for value in VALUES:
-                await producer.send_and_wait(TOPIC, value)
+                await producer.send_and_wait(topic, value)
         consumer: Any = AIOKafkaConsumer(
-            TOPIC, bootstrap_servers=broker.bootstrap, group_id="g", auto_offset_reset="earliest"
+            topic, bootstrap_servers=broker.bootstrap, group_id=f"g-{topic}", auto_offset_reset="earliest"
         )
         async with consumer:
             got = [(await asyncio.wait_for(consumer.getone(), _SECONDS)).value for _ in VALUES]
@@ -81,18 +82,18 @@ def aiokafka(broker: Broker) -> list[bytes]:
     return asyncio.run(run())
 
 
-def confluent_kafka(broker: Broker) -> list[bytes]:
+def confluent_kafka(broker: Broker | Proxy, topic: str = TOPIC) -> list[bytes]:
     """confluent-kafka, which is librdkafka."""
     _need("confluent_kafka")
     from confluent_kafka import Consumer, Producer
 
     producer: Any = Producer({"bootstrap.servers": broker.bootstrap})
     for value in VALUES:
-        producer.produce(TOPIC, value)
+        producer.produce(topic, value)
     producer.flush(_SECONDS)
-    settings = {"bootstrap.servers": broker.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": f"g-{topic}", "auto.offset.reset": "earliest"}
     consumer: Any = Consumer(settings)
-    consumer.subscribe([TOPIC])
+    consumer.subscribe([topic])
     got: list[bytes] = []
     until = time.monotonic() + _SECONDS
     while len(got) < len(VALUES) and time.monotonic() < until:
@@ -104,7 +105,7 @@ def confluent_kafka(broker: Broker) -> list[bytes]:
     return got
 
 
-def kcat(broker: Broker) -> list[bytes]:
+def kcat(broker: Broker | Proxy, topic: str = TOPIC) -> list[bytes]:
     """kcat, which is librdkafka too, mostly of an older version."""
     if shutil.which("kcat") is None:
         raise MissingError("kcat is not installed")
@@ -113,11 +114,11 @@ def kcat(broker: Broker) -> list[bytes]:
         command = ["kcat", "-b", broker.bootstrap, *words]
         return subprocess.run(command, input=given, capture_output=True, check=True, timeout=_SECONDS * 2).stdout
 
-    run("-P", "-t", TOPIC, given=b"\n".join(VALUES))
-    return run("-G", "g", "-c", str(len(VALUES)), "-X", "auto.offset.reset=earliest", TOPIC).splitlines()
+    run("-P", "-t", topic, given=b"\n".join(VALUES))
+    return run("-G", f"g-{topic}", "-c", str(len(VALUES)), "-X", "auto.offset.reset=earliest", topic).splitlines()
 
 
-CLIENTS: Final[Mapping[str, Callable[[Broker], list[bytes]]]] = {
+CLIENTS: Final[Mapping[str, Callable[..., list[bytes]]]] = {
     "kafka-python": kafka_python,
     "aiokafka": aiokafka,
     "confluent-kafka": confluent_kafka,
@@ -136,7 +137,7 @@ def cells(clients: Collection[str]) -> list[tuple[str, str, str]]:
     return [one for one in found if one[0] in clients]
 
 
-def check(client: Callable[[Broker], list[bytes]], release: str, said: str) -> None:
+def check(client: Callable[..., list[bytes]], release: str, said: str) -> None:
     """A client does with a broker of a release what the page says."""
     with Broker(release=release, nodes=2, topics={TOPIC: 3}) as broker:
         try:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kwire import capture, log
 from kwire.opening import below, create_file, is_regular, open_file, place, replaced
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="about files of POSIX")
@@ -167,3 +170,20 @@ def test_each_folder_is_listed_once(tmp_path: Path) -> None:
     assert sorted(os.path.relpath(one, tmp_path) for one in below(tmp_path, links=True, recursive=False)) == []
     with pytest.raises(FileNotFoundError):
         list(below(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (b"abc", "is a path or a file that is open in binary mode, not bytes: io.BytesIO(data) makes a file of bytes"),
+        (None, "is a path or a file that is open in binary mode, not NoneType"),
+        (7, "is a path or a file that is open in binary mode, not int"),
+    ],
+)
+def test_what_is_neither_a_path_nor_a_file_is_refused_before_it_is_read(source: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=f"^a capture {re.escape(said)}$"):
+        capture.read(source)
+    with pytest.raises(TypeError, match=f"^a capture {re.escape(said)}$"):
+        capture.read([source])
+    with pytest.raises(TypeError, match=f"^a segment {re.escape(said)}$"):
+        list(log.read(source))

@@ -11,11 +11,14 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from kwire.codec.objects import WireMessage
+from kwire.schema.keys import ApiKey
+from kwire.testing.broker.places import places
 
 if TYPE_CHECKING:
     from kwire.testing.broker.authentication import Login
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["NEVER", "Ask", "Wait"]
 
 NEVER: Final = float("inf")
+"""The time (float, seconds on the clock of the cluster) at which nothing is due."""
 
 
 @dataclass(slots=True)
@@ -58,6 +62,23 @@ class Ask:
     topic: str | None = None
     """The only topic for which it wants that; None for all."""
     partition: int | None = None
+
+    @property
+    def node_id(self) -> int:
+        """The id of the node that is asked."""
+        return self.node.id
+
+    def places(self) -> Iterator[tuple[str, int]]:
+        """The topics and partitions that it names, or that its session of Fetch has."""
+        if self.key == ApiKey.FETCH and self.body.session_epoch > 0:
+            session = self.cluster.sessions.known(self.body.session_id)
+            for topic, number in session.partitions if session is not None else ():
+                yield self._name(topic) if isinstance(topic, UUID) else topic, number
+        yield from places(self.body, self._name)
+
+    def _name(self, number: UUID) -> str:
+        found = self.cluster.by_id.get(number)
+        return "" if found is None else found.name
 
     def refused(self, topic: str | None = None, partition: int | None = None) -> int:
         """The error code that a test wants for this topic and partition, or for the request; 0 for none."""

@@ -51,6 +51,9 @@ class Settings:
     - ``max_log``: all record sets together; more is refused with KAFKA_STORAGE_ERROR.
     - ``max_partitions``, ``max_groups``, ``max_members`` of a group, ``max_sessions`` of Fetch, ``max_producers``,
       ``max_connections``: how many there can be.
+    - ``max_offsets``: committed offsets of all groups together.
+    - ``max_membership``: bytes of what all members of classic groups say and get.
+    - ``seed``: what ids and chance are made of.
     - ``max_recorded``: bytes of exchanges that are kept; older ones are forgotten.
     """
 
@@ -64,14 +67,17 @@ class Settings:
     produce_rate: float = 0.0
     fetch_rate: float = 0.0
     max_message: int = 1_048_588
-    max_frame: int = 64 << 20
+    max_frame: int = 8 << 20
     max_log: int = 1 << 30
     max_partitions: int = 10_000
-    max_groups: int = 10_000
+    max_groups: int = 1_000
     max_members: int = 1_000
     max_sessions: int = 1_000
+    max_offsets: int = 100_000
+    max_membership: int = 64 << 20
     max_producers: int = 100_000
-    max_connections: int = 1_000
+    max_connections: int = 256
+    seed: int = 0
     max_recorded: int = 64 << 20
 
 
@@ -201,6 +207,16 @@ class Cluster:
         if found is None and len(self.groups) < self.settings.max_groups:
             found = self.groups[name] = Group(name, self.settings.rebalance_delay, self.settings.max_members)
         return found
+
+    @property
+    def offsets(self) -> int:
+        """Committed offsets of all groups, those of open transactions too."""
+        return sum(len(group.offsets) + sum(map(len, group.unsettled.values())) for group in self.groups.values())
+
+    @property
+    def membership(self) -> int:
+        """Bytes of what members of classic groups say and get."""
+        return sum(one.size for group in self.groups.values() for one in group.members.values())
 
     def new_producer(self) -> tuple[int, int]:
         """The id and the epoch of a producer."""

@@ -16,20 +16,16 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
-from uuid import UUID
+from typing import Final, Protocol, Self
 
 from kwire import schema
-from kwire.codec.objects import WireStruct
 from kwire.naming import no_such
 from kwire.protocol import names
-from kwire.schema.keys import ApiKey
-from kwire.schema.model import Message
-from kwire.testing.broker.asking import Ask
+from kwire.testing.broker.places import ANY, names_topics
 
-__all__ = ["DAMAGES", "Faults", "Plan", "Rule"]
+__all__ = ["DAMAGES", "Asked", "Faults", "Plan", "Rule"]
 
 _SIZE: Final = 4
 
@@ -79,6 +75,22 @@ class Plan:
     """The faults in words; empty for none."""
 
 
+class Asked(Protocol):
+    """A request, as rules see it."""
+
+    key: int
+    client_id: str
+
+    @property
+    def node_id(self) -> int:
+        """The id of the node that is asked; -1 where it is not known."""
+        ...
+
+    def places(self) -> Iterable[tuple[str, int]]:
+        """The topics and partitions that it is about, ``places.ANY`` for all of a topic."""
+        ...
+
+
 class Rule:
     """A fault, and the requests that it is for. ``Broker.on`` makes rules, and says what its arguments mean."""
 
@@ -92,10 +104,11 @@ class Rule:
         node: int | None = None,
         nth: int | None = None,
         times: int | None = None,
+        share: float = 1.0,
     ) -> None:
         self.key = None if api is None else names.api_key(api)
         self.topic, self.partition, self.client, self.node = topic, partition, client, node
-        self.nth, self.times = nth, times
+        self.nth, self.times, self.share = nth, times, share
         self.seen = 0
         """Requests that it was for."""
         self.acted = 0
@@ -104,7 +117,9 @@ class Rule:
         for name, number in (("nth", nth), ("times", times)):
             if number is not None and number < 1:
                 raise ValueError(f"{name}={number}: requests are counted from 1")
-        if self.key is not None and topic is not None and not _names_topics(schema.request(self.key)):
+        if not 0 < share <= 1:
+            raise ValueError(f"share={share}: a share of requests is more than 0, and 1 at most")
+        if self.key is not None and topic is not None and not names_topics(schema.request(self.key)):
             raise ValueError(f"{api} names no topic")
 
     def error(self, name: str) -> Self:
@@ -148,18 +163,20 @@ class Rule:
         self._does.said = f"{self._does.said}, {text}" if self._does.said else text
         return self
 
-    def takes(self, ask: Ask) -> bool:
+    def takes(self, ask: Asked, chance: random.Random) -> bool:
         """Whether it acts on this request. Counts the request."""
         if self.key is not None and ask.key != self.key:
             return False
-        if (self.client is not None and ask.client_id != self.client) or self.node not in (None, ask.node.id):
+        if (self.client is not None and ask.client_id != self.client) or self.node not in (None, ask.node_id):
             return False
         if (self.topic, self.partition) != (None, None) and not any(
-            self.topic in (None, topic) and (self.partition is None or number in (self.partition, _ANY))
-            for topic, number in _places(ask)
+            self.topic in (None, topic) and (self.partition is None or number in (self.partition, ANY))
+            for topic, number in ask.places()
         ):
             return False
         self.seen += 1
+        if self.share < 1 and chance.random() >= self.share:
+            return False
         acts = self.seen == self.nth if self.nth is not None else self.times is None or self.acted < self.times
         self.acted += acts
         return acts
@@ -184,84 +201,14 @@ class Faults:
         self.rules: list[Rule] = []
         self.chance = random.Random(seed)
 
-    def plan(self, ask: Ask) -> Plan:
+    def plan(self, ask: Asked) -> Plan:
         """What is to happen to a request."""
         made = Plan()
         for rule in list(self.rules):
-            if rule.takes(ask):
+            if rule.takes(ask, self.chance):
                 rule.apply(made)
         return made
 
     def damaged(self, kind: str, data: bytes) -> bytes:
         """The bytes of a response, damaged."""
         return DAMAGES[kind](data, self.chance) if len(data) > _SIZE else data
-
-
-# --- which topics a request names -------------------------------------------------------------------------------------
-
-_ANY: Final = -2
-"""A number for all partitions of a topic."""
-_NUMBERS: Final = ("partition", "partition_index", "index")
-
-
-_TOPICS: Final = ("topic", "topic_id", "topic_names", "topics", "topic_data")
-
-
-def _names_topics(message: Message | None) -> bool:
-    if message is None:
-        return False
-    structs = message.structs.values()
-    return any(one.name in _TOPICS for fields in (message.fields, *(it.fields for it in structs)) for one in fields)
-
-
-def _places(ask: Ask) -> Iterator[tuple[str, int]]:
-    """The topics and partitions that a request names, or that its session of Fetch has."""
-    if ask.key == ApiKey.FETCH:
-        session = ask.cluster.sessions.known(ask.body.session_id)
-        for topic, number in session.partitions if session is not None and ask.body.session_epoch > 0 else ():
-            yield _name(ask, topic), number
-    if isinstance(ask.body, WireStruct):
-        yield from _walk(ask, ask.body)
-
-
-def _name(ask: Ask, topic: Any) -> str:
-    if isinstance(topic, UUID):
-        found = ask.cluster.by_id.get(topic)
-        return "" if found is None else found.name
-    return str(topic)
-
-
-def _walk(ask: Ask, one: WireStruct) -> Iterator[tuple[str, int]]:
-    for field in one.FIELDS:
-        value = getattr(one, field.name)
-        if field.name == "topic_names":
-            yield from ((str(name), _ANY) for name in value)
-        elif isinstance(value, list):
-            for inner in value:
-                if isinstance(inner, WireStruct):
-                    yield from _topic(ask, inner) if "Topic" in type(inner).__name__ else _walk(ask, inner)
-
-
-def _topic(ask: Ask, one: WireStruct) -> Iterator[tuple[str, int]]:
-    name = getattr(one, "topic", None) or getattr(one, "name", None)
-    if not name:
-        name = _name(ask, getattr(one, "topic_id", ""))
-    found = False
-    for field in one.FIELDS:
-        value = getattr(one, field.name)
-        if isinstance(value, list | tuple):
-            for inner in value:
-                number = inner if isinstance(inner, int) else _number(inner)
-                if number is not None:
-                    found = True
-                    yield name, number
-    if not found:
-        yield name, _ANY
-
-
-def _number(one: object) -> int | None:
-    for name in _NUMBERS:
-        number = getattr(one, name, None)
-        if isinstance(number, int):
-            return number
-    return None

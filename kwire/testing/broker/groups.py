@@ -79,6 +79,11 @@ class Member:
     syncing: Pending | None = None
     assignment: bytes = b""
 
+    @property
+    def size(self) -> int:
+        """Bytes of what it says and gets."""
+        return len(self.assignment) + sum(len(name) + len(data) for name, data in self.protocols.items())
+
 
 @dataclass(eq=False)
 class Group:

@@ -16,6 +16,7 @@ from kwire.schema.keys import ApiKey
 __all__ = ["MOST", "Quotas"]
 
 MOST: Final = 30.0
+"""The longest time (float, seconds) that a client is throttled."""
 _BURST: Final = 1.0
 _MOST_CLIENTS: Final = 10_000
 

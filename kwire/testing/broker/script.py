@@ -32,11 +32,20 @@ from kwire.testing.broker.faults import Rule
 
 __all__ = ["Script", "read"]
 
-_FILTERS: Final = {"topic": str, "partition": int, "client": str, "node": int, "nth": int, "times": int}
+_NUMBER: Final = (int, float)
+_FILTERS: Final = {
+    "topic": str,
+    "partition": int,
+    "client": str,
+    "node": int,
+    "nth": int,
+    "times": int,
+    "share": _NUMBER,
+}
 _EFFECTS: Final = {
     "error": str,
-    "delay": (int, float),
-    "throttle": (int, float),
+    "delay": _NUMBER,
+    "throttle": _NUMBER,
     "drop": bool,
     "close": bool,
     "raw": str,

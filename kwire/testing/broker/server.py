@@ -19,12 +19,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import Final
 
 from kwire import records, versions
 from kwire.protocol import names
@@ -33,19 +32,16 @@ from kwire.testing.broker.authentication import Sasl
 from kwire.testing.broker.cluster import Cluster, Node, Settings
 from kwire.testing.broker.conversation import Conversation, Core
 from kwire.testing.broker.faults import Rule
+from kwire.testing.broker.hosting import Hosted
 from kwire.testing.broker.logs import Log, RefusedError
 from kwire.testing.broker.recording import Exchange
 
 __all__ = ["Broker"]
 
-T = TypeVar("T")
-
-_START: Final = 30.0
-"""Seconds in which the thread of a broker must have begun."""
 _LOOPBACK: Final = "127.0.0.1"
 
 
-class Broker:
+class Broker(Hosted):
     """A Kafka cluster in this process.
 
     - ``release``: whose versions it announces and accepts, ``"0.8.0"`` to ``"4.4"``; None is the newest.
@@ -75,110 +71,43 @@ class Broker:
         if nodes < 1 or (ports and len(ports) != nodes):
             raise ValueError(f"{nodes} nodes with {len(ports)} ports: each node has one")
         listed = [Node(number + 1, host, port) for number, port in enumerate(ports or [0] * nodes)]
+        settings = settings or Settings()
         cluster = Cluster(
-            release or versions.releases()[-1], listed, time.monotonic, time.time, settings or Settings(), sasl=sasl
+            release or versions.releases()[-1], listed, time.monotonic, time.time, settings, settings.seed, sasl
         )
         self._core = Core(cluster)
         self._tls = tls
         self._servers: list[asyncio.Server] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._timer: asyncio.TimerHandle | None = None
         self._listeners: set[_Listener] = set()
         for name, count in (topics or {}).items():
             cluster.create_topic(name, count)
 
     # -- running
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.stop()
-
-    def __enter__(self) -> Self:
-        ready = threading.Event()
-        failed: list[BaseException] = []
-
-        def run() -> None:
-            loop = asyncio.new_event_loop()
-            try:
-                loop.run_until_complete(self.start())
-            except BaseException as error:  # it is raised where the thread was begun
-                failed.append(error)
-                return
-            finally:
-                ready.set()
-            loop.run_forever()
-            loop.run_until_complete(self.stop())
-            loop.close()
-
-        self._thread = threading.Thread(target=run, name="kwire broker", daemon=True)
-        self._thread.start()
-        ready.wait(_START)
-        if failed:
-            raise failed[0]
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        assert self._loop is not None
-        assert self._thread is not None
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._thread = None
-
-    async def start(self) -> None:
-        """Listen, in the loop that runs."""
-        self._loop = asyncio.get_running_loop()
+    async def listen(self) -> None:
+        """Open a socket for each node."""
+        loop = asyncio.get_running_loop()
         for node in self._core.cluster.nodes:
-            server = await self._loop.create_server(
-                lambda node=node: _Listener(self, node),
-                node.host,
-                node.port,
-                ssl=self._tls,
+            server = await loop.create_server(
+                lambda node=node: _Listener(self, node), node.host, node.port, ssl=self._tls
             )
             node.port = server.sockets[0].getsockname()[1]
             self._servers.append(server)
 
-    async def stop(self) -> None:
-        """Close all connections, and listen no more."""
-        if self._timer is not None:
-            self._timer.cancel()
+    def shut(self) -> None:
+        """Close all sockets."""
         for server in self._servers:
             server.close()
         for one in list(self._listeners):
             one.abort()
         self._servers.clear()
-        await asyncio.sleep(0)
 
-    def _in_loop(self, work: Callable[[], T]) -> T:
-        """What ``work`` gives, done where the state may be touched."""
-        if self._thread is None or self._thread is threading.current_thread() or self._loop is None:
-            made = work()
-            self.wake()
-            return made
-
-        async def run() -> T:
-            made = work()
-            self.wake()
-            return made
-
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
-
-    def wake(self) -> None:
-        """Do what is due, and come back when the next thing is."""
-        if self._loop is None:
-            return
+    def settle(self) -> float:
+        """Do what is due."""
         self._core.settle()
         for one in list(self._listeners):
             one.flow()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        due = self._core.due()
-        if due != float("inf"):
-            self._timer = self._loop.call_later(max(0.0, due - time.monotonic()), self.wake)
+        return self._core.due()
 
     # -- what tests ask and say
 
@@ -202,6 +131,7 @@ class Broker:
         node: int | None = None,
         nth: int | None = None,
         times: int | None = None,
+        share: float = 1.0,
     ) -> Rule:
         """A rule for some requests. Say with its methods what happens to them.
 
@@ -209,33 +139,34 @@ class Broker:
         - ``topic``, ``partition``: requests that name it. An error is answered for it alone.
         - ``client``: the client id. ``node``: the id of the node that is asked.
         - ``nth``: only this one of them, counted from 1. ``times``: no more than so many.
+        - ``share``: this share of them, by chance (``Settings.seed``).
 
         Raises ``UnsupportedVersionError`` for a name that no API has, and ``ValueError`` for a topic in an API that
         names none.
         """
-        rule = Rule(api, topic=topic, partition=partition, client=client, node=node, nth=nth, times=times)
-        self._in_loop(lambda: self._core.faults.rules.append(rule))
+        rule = Rule(api, topic=topic, partition=partition, client=client, node=node, nth=nth, times=times, share=share)
+        self.in_loop(lambda: self._core.faults.rules.append(rule))
         return rule
 
     def add_rules(self, rules: Iterable[Rule]) -> None:
         """More rules, such as those of a script (``kwire.testing.broker.script``)."""
-        self._in_loop(lambda: self._core.faults.rules.extend(rules))
+        self.in_loop(lambda: self._core.faults.rules.extend(rules))
 
     def forget_rules(self) -> None:
         """No faults from here on."""
-        self._in_loop(self._core.faults.rules.clear)
+        self.in_loop(self._core.faults.rules.clear)
 
     def create_topic(self, name: str, partitions: int = 1, replication: int = 1) -> None:
         """Make a topic. Raises ``ValueError`` if there is one, or for a name that none can have."""
         try:
-            self._in_loop(lambda: self._core.cluster.create_topic(name, partitions, replication))
+            self.in_loop(lambda: self._core.cluster.create_topic(name, partitions, replication))
         except RefusedError as error:
             raise ValueError(error.why) from None
 
     def append(self, topic: str, listed: Iterable[Record], partition: int = 0) -> int:
         """Put records into a partition, as a producer would. Gives the offset of the first one."""
         data = records.encode(listed, magic=self._core.cluster.magic)
-        return self._in_loop(lambda: self._log(topic, partition).appended(data).base_offset)
+        return self.in_loop(lambda: self._log(topic, partition).appended(data).base_offset)
 
     def records(self, topic: str, partition: int = 0) -> list[Record]:
         """The records of a partition, without control records."""
@@ -245,13 +176,13 @@ class Broker:
             batches = [batch for entry in log.after(log.start) if not entry.control for batch in entry.batches()]
             return [one for batch in batches for one in batch.records]
 
-        return self._in_loop(read)
+        return self.in_loop(read)
 
     def move_leader(self, topic: str, partition: int, node: int) -> None:
         """Let another node lead a partition, in the next epoch."""
         if self._core.cluster.node(node) is None:
             raise ValueError(f"there is no node {node}")
-        self._in_loop(lambda: self._log(topic, partition).lead(node))
+        self.in_loop(lambda: self._log(topic, partition).lead(node))
 
     def _log(self, topic: str, partition: int) -> Log:
         cluster = self._core.cluster
@@ -265,15 +196,15 @@ class Broker:
     def exchanges(self, api: str | None = None) -> list[Exchange]:
         """What clients have asked so far, and what was answered; of one API by its name."""
         key = None if api is None else names.api_key(api)
-        return self._in_loop(lambda: [one for one in self._core.recording.exchanges if key in (None, one.api_key)])
+        return self.in_loop(lambda: [one for one in self._core.recording.exchanges if key in (None, one.api_key)])
 
     def errors(self) -> list[Exception]:
         """Why connections were closed: each a ``KwireError`` about what a client has sent."""
-        return self._in_loop(lambda: list(self._core.recording.errors))
+        return self.in_loop(lambda: list(self._core.recording.errors))
 
     def pcapng(self) -> bytes:
         """All connections as a capture, without TLS. Passwords that clients have sent are in it."""
-        return self._in_loop(self._core.recording.pcapng)
+        return self.in_loop(self._core.recording.pcapng)
 
     def write_pcapng(self, path: str | PathLike[str]) -> None:
         """Write ``pcapng`` into a file."""

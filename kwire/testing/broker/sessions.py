@@ -6,7 +6,8 @@ Rules kept here, as Kafka's FetchManager and FetchSession have them:
 
 - Id 0 and epoch 0 ask for a new session, epoch -1 for none. A session id with either of them ends that session.
 - Each request has the next epoch: 1, 2, up to 2**31 - 1, and 1 again.
-- There is a bounded number of sessions. A new one takes the place of the one that was used least recently.
+- There is a bounded number of sessions, and of partitions in all of them. A new one takes the place of those that were
+  used least recently.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from kwire.protocol.error_codes import ErrorCode
 __all__ = ["Cached", "Session", "Sessions"]
 
 _LAST_EPOCH: Final = 0x7FFFFFFF
+_MOST_PARTITIONS: Final = 100_000
+"""Partitions of all sessions."""
 
 
 @dataclass(slots=True)
@@ -67,11 +70,16 @@ class Sessions:
 
     def open(self, by_id: bool) -> Session:
         """A new session."""
-        while len(self._sessions) >= self._most:
+        while self._sessions and (len(self._sessions) >= self._most or self.partitions > _MOST_PARTITIONS):
             del self._sessions[next(iter(self._sessions))]
         self._last = self._last % _LAST_EPOCH + 1
         made = self._sessions[self._last] = Session(self._last, by_id)
         return made
+
+    @property
+    def partitions(self) -> int:
+        """Partitions of all sessions."""
+        return sum(len(one.partitions) for one in self._sessions.values())
 
     def known(self, number: int) -> Session | None:
         """The session of an id, if there is one."""
@@ -90,6 +98,9 @@ class Sessions:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if found.by_id != by_id:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        if self.partitions > _MOST_PARTITIONS:
+            del self._sessions[number]
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         found.epoch = epoch % _LAST_EPOCH + 1
         # The one that was used least recently stands first.
         self._sessions[number] = self._sessions.pop(number)

@@ -48,7 +48,8 @@ class Transaction:
     """When the transaction that is open began; None while none is."""
     committed: bool | None = None
     """How the last one ended."""
-    logs: list[Log] = field(default_factory=list)
+    logs: dict[Log, None] = field(default_factory=dict)
+    """Its partitions, in the order in which they joined."""
     groups: set[str] = field(default_factory=set)
 
 
@@ -92,7 +93,7 @@ class Transactions:
         """Partitions and groups of the open transaction. The first ones open it."""
         if known.begun is None:
             known.begun = now
-        known.logs += [one for one in logs if one not in known.logs]
+        known.logs.update(dict.fromkeys(logs))
         known.groups.update(groups)
 
     def may_write(self, name: str | None, producer_id: int, epoch: int, log: Log) -> int:
@@ -123,7 +124,7 @@ class Transactions:
             offsets = {} if group is None else group.unsettled.pop(known.producer_id, {})
             if group is not None and committed:
                 group.offsets.update(offsets)
-        known.logs, known.groups = [], set()
+        known.logs, known.groups = {}, set()
         known.begun, known.committed = None, committed
 
     # -- time

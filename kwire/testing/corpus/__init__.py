@@ -1,4 +1,4 @@
-"""A corpus for any Kafka parser: frames, valid and damaged, each with the verdict of the protocol.
+"""A corpus for any Kafka parser: frames and record sets, valid and damaged, each with the verdict of the protocol.
 
 ``cases`` makes them, ``write`` puts them into a folder with a manifest. ``kwire fuzz corpus`` does it on the command
 line.
@@ -21,15 +21,36 @@ from typing import Final
 from kwire import schema
 from kwire.naming import no_such, public
 from kwire.opening import create_file
+from kwire.testing.corpus.captures import capture_cases
 from kwire.testing.corpus.case import Case
 from kwire.testing.corpus.damage import KINDS, Kind
 from kwire.testing.corpus.messages import frame_cases
+from kwire.testing.corpus.record_sets import RECORD_KINDS, RecordKind, record_cases
 from kwire.testing.corpus.shapes import SHAPES
+from kwire.testing.impair import KINDS as IMPAIRMENTS
 
-__all__ = ["KINDS", "MANIFEST", "SHAPES", "Case", "Kind", "cases", "check", "spread", "write"]
+__all__ = [
+    "KINDS",
+    "MANIFEST",
+    "RECORDS",
+    "RECORD_KINDS",
+    "SHAPES",
+    "Case",
+    "Kind",
+    "RecordKind",
+    "cases",
+    "check",
+    "spread",
+    "write",
+]
 
 MANIFEST: Final = "manifest.jsonl"
 """The file that says what each of the others is."""
+
+RECORDS: Final = "records"
+"""What stands for an API where the cases are record sets."""
+CAPTURES: Final = "captures"
+"""What stands for an API where the cases are captures."""
 
 
 def cases(
@@ -37,8 +58,9 @@ def cases(
 ) -> Iterator[Case]:
     """The cases of the corpus, those of an API one after the other.
 
-    ``apis`` are names such as ``Fetch``, ``kinds`` names of ``SHAPES`` and ``KINDS``, ``versions`` those of an API.
-    None of them: all. ``seed`` changes the values in messages. Raises ``ValueError`` for a name that there is not.
+    ``apis`` are names such as ``Fetch``, and ``records`` and ``captures``. ``kinds`` are names of ``SHAPES``,
+    ``KINDS``, ``RECORD_KINDS`` and ``kwire.testing.KINDS``, ``versions`` those of an API. None of them: all. ``seed``
+    changes the values in messages. Raises ``ValueError`` for a name that there is not.
     """
     check(apis, kinds)
     shapes = [one for one in SHAPES if not kinds or one in kinds]
@@ -50,13 +72,17 @@ def cases(
             for version in () if message is None else message.versions:
                 if message is not None and (not versions or version in versions):
                     yield from frame_cases(message, version, shapes, damages, seed)
+    if not versions and (not apis or RECORDS in apis):
+        yield from record_cases([one for one in RECORD_KINDS if not kinds or one in kinds])
+    if not versions and (not apis or CAPTURES in apis):
+        yield from capture_cases([one for one in IMPAIRMENTS if not kinds or one in kinds], seed)
 
 
 def check(apis: Iterable[str], kinds: Iterable[str]) -> None:
     """Raises ``ValueError`` for a name of an API or a kind that there is not."""
     for what, names, known in (
-        ("API", apis, list(schema.api_keys().values())),
-        ("kind", kinds, [*SHAPES, *KINDS]),
+        ("API", apis, [*schema.api_keys().values(), RECORDS, CAPTURES]),
+        ("kind", kinds, [*SHAPES, *KINDS, *RECORD_KINDS, *IMPAIRMENTS]),
     ):
         for one in names:
             if one not in known:
@@ -82,7 +108,7 @@ def write(folder: Path, some: Iterable[Case]) -> Counter[str]:
     made: set[Path] = set()
     with create_file(folder / MANIFEST) as manifest:
         for one in some:
-            file = folder / f"{one.name}.bin"
+            file = folder / one.file
             if file.parent not in made:
                 made.add(file.parent)
                 file.parent.mkdir(parents=True, exist_ok=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+from kwire import records
 from kwire.codec import registry
 from kwire.codec.objects import WireStruct, dump_json
 from kwire.errors import DecodeError
@@ -14,8 +15,12 @@ from kwire.testing.corpus.damage import Verdict
 
 __all__ = ["Case", "Recipe", "Role"]
 
-Role = Literal["request", "response", "records"]
-"""What the bytes are: a frame without its 4-byte size, or a record set."""
+Role = Literal["request", "response", "records", "capture"]
+"""What the bytes are: a frame without its 4-byte size, a record set, or a file of packets."""
+
+
+_MOST_SHOWN: Final = 1 << 16
+"""Bytes of values that a line of the manifest has at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,13 @@ class Case:
     offset: int | None = None
     """Where the damage begins, in bytes of the frame."""
     recipe: Recipe | None = field(default=None, repr=False, compare=False)
+    frames: tuple[tuple[str, str, int, int], ...] = ()
+    """Of a capture: each frame by direction, API, version and correlation id."""
+
+    @property
+    def file(self) -> str:
+        """The name of its file in the folder of the corpus."""
+        return f"{self.name}.{'pcap' if self.role == 'capture' else 'bin'}"
 
     def decoded(self) -> WireStruct | None:
         """The body that a parser gets, if it accepts the bytes. None where kwire refuses them, and for record sets."""
@@ -82,10 +94,9 @@ class Case:
 
     def line(self) -> dict[str, Any]:
         """Its line of the manifest."""
-        made = self.decoded()
         canonical = self.canonical()
         said: dict[str, Any] = {
-            "file": f"{self.name}.bin",
+            "file": self.file,
             "role": self.role,
             "api": self.api,
             "api_key": self.api_key,
@@ -98,7 +109,33 @@ class Case:
             "verdict": self.verdict,
             "source": self.source,
             "kafka": {True: "accepts", False: "refuses", None: None}[self.kafka],
-            "decodes": None if made is None else json.loads(dump_json(made.to_dict(self.version))),
+            "decodes": self._shown(),
             "canonical": None if canonical is None else canonical.hex(),
         }
         return said
+
+    def _shown(self) -> Any:
+        """What it decodes to, as JSON has it."""
+        if self.role == "records":
+            return self._records()
+        if self.role == "capture":
+            names = ("direction", "api", "version", "correlation_id")
+            return [dict(zip(names, one, strict=True)) for one in self.frames] or None
+        made = self.decoded()
+        return None if made is None else json.loads(dump_json(made.to_dict(self.version)))
+
+    def _records(self) -> list[dict[str, Any]] | None:
+        """The records of a set. None where a parser must refuse it, and for what is too large to show."""
+        if self.verdict == "must-refuse":
+            return None
+        try:
+            some = [one for batch in records.decode(self.data) for one in batch.records]
+        except DecodeError:
+            return None
+        if sum(len(one.value or b"") for one in some) > _MOST_SHOWN:
+            return None
+        names = ("offset", "timestamp", "key", "value", "headers")
+        shown: list[dict[str, Any]] = json.loads(
+            dump_json([{name: getattr(one, name) for name in names} for one in some])
+        )
+        return shown

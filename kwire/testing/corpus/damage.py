@@ -20,9 +20,13 @@ from kwire.wire import pack_uvarint
 __all__ = ["ACCEPT", "KINDS", "MAY", "REFUSE", "Damaged", "Kind", "Verdict", "damaged"]
 
 Verdict = Literal["must-accept", "must-refuse", "may"]
+"""Type: what the protocol demands of a parser that gets a damaged message."""
 ACCEPT: Final[Verdict] = "must-accept"
+"""Verdict (str): a parser has to read the message."""
 REFUSE: Final[Verdict] = "must-refuse"
+"""Verdict (str): a parser has to refuse the message."""
 MAY: Final[Verdict] = "may"
+"""Verdict (str): the protocol leaves it open."""
 
 _GUIDE: Final = "protocol guide, Protocol Primitive Types"
 _READERS: Final = "Kafka's generated readers"

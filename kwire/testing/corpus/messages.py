@@ -19,8 +19,9 @@ from kwire.testing.corpus.shapes import SHAPES, value
 __all__ = ["CLIENT_ID", "CORRELATION_ID", "frame_cases", "remade"]
 
 CORRELATION_ID: Final = 7
+"""The correlation id (int) that the headers of all frames have."""
 CLIENT_ID: Final = "kwire"
-"""What the headers of all frames say."""
+"""The client id (str) that the headers of all requests have."""
 
 _HEADERS_OF: Final = "Metadata"
 """The API whose frames also have damaged headers: it has each header that there is, but for one."""

@@ -18,6 +18,7 @@ from kwire.schema import model
 __all__ = ["SHAPES", "Shape", "magic_of", "value"]
 
 Shape = Literal["one", "empty", "many", "nulls", "largest", "unknown-tags"]
+"""Type: name of a shape, one of ``SHAPES``."""
 
 SHAPES: Final[dict[Shape, str]] = {
     "one": "one element in each array, nothing null, each tagged field set",

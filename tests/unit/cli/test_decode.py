@@ -357,7 +357,7 @@ def test_an_output_that_cannot_be_written_is_one_clear_line(tmp_path: Path, caps
     for format_ in ("parquet", "jsonl", "table"):
         out = tmp_path / "no" / "out"
         assert cli.main(["decode", str(CAPTURE), "--format", format_, "-o", str(out)]) == 2
-        assert capsys.readouterr().err == f"kwire: {out}: there is no folder {out.parent}\n"
+        assert capsys.readouterr().err == f"kwire: {out}: No such file or directory: its folder is missing too\n"
 
 
 def test_an_existing_file_is_kept_when_writing_fails(

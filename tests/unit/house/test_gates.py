@@ -24,8 +24,8 @@ OPENING = {
 
 NOT_OF_A_USER = {
     "cli/__init__.py": {"open": "the null device", "os.open": "the null device"},
-    "cli/broker.py": {"target.open": "what replaced() gave"},
     "cli/compile.py": {"folder.glob": "machine code, in a folder that was looked at"},
+    "cli/hosting.py": {"target.open": "what replaced() gave"},
     "cli/output.py": {"target.open": "what replaced() gave", "path.open": "what replaced() gave"},
     "cli/parallel.py": {"pa.OSFile": "what a process of its own wrote, in a folder of its own"},
     "cli/reading.py": {"KeyLog.open": "opens files by open_file"},

@@ -69,3 +69,12 @@ def test_a_target_with_an_environment_of_its_own_runs_in_it() -> None:
         }
         done = subprocess.run(["make", "-n", target], cwd=ROOT, env=plain, capture_output=True, text=True, check=True)
         assert f"{environment}/bin/python -m pytest" in done.stdout
+
+
+def test_ci_builds_the_site_where_nothing_is_installed_meanwhile() -> None:
+    assert re.search(r"^    step make site$", CI, re.MULTILINE)
+    assert "docs/make_site.py" in _recipe("site")
+    # Its packages are there before two lanes share the environment.
+    setup = re.search(r"\.ci/setup (.+)", _recipe("site"))
+    assert setup is not None
+    assert CI.index(f"step .ci/setup {setup[1]}\n") < CI.index("step make check")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import kwire
-from kwire import cli, schema
+from kwire import capture, cli, records, schema
 from kwire.codec import registry
 from kwire.errors import DecodeError, KwireError
 from kwire.testing import corpus
@@ -72,10 +73,50 @@ def test_a_valid_case_is_what_kwire_writes(api: str) -> None:
         assert one.canonical() == one.data[one.body_at :], one.name
 
 
+def test_kwire_gives_the_verdict_of_each_record_set() -> None:
+    wrong = []
+    for one in corpus.cases([corpus.RECORDS]):
+        problems: list[DecodeError] = []
+        list(records.decode(one.data, problems=problems))
+        if one.verdict != "may" and bool(problems) != (one.verdict == "must-refuse"):
+            wrong.append(f"{one.name}: {problems}")
+    assert wrong == []
+
+
+def test_a_checksum_of_a_record_set_is_wrong_only_where_it_is_said() -> None:
+    for one in corpus.cases([corpus.RECORDS]):
+        right = all(batch.crc_ok for batch in records.decode(one.data, problems=[]))
+        assert right == (one.damage != "batch-checksum"), one.name
+
+
+IMPAIRED = [one.damage or "" for one in corpus.cases([corpus.CAPTURES])]
+
+
+@pytest.mark.wide(keep=8)
+@pytest.mark.parametrize("kind", IMPAIRED)
+def test_kwire_finds_the_frames_of_each_capture(kind: str) -> None:
+    (one,) = corpus.cases([corpus.CAPTURES], [kind])
+    if one.verdict == "may":
+        assert one.line()["decodes"] is None
+        return
+    rows = [row for batch in capture.read(io.BytesIO(one.data), "frames") for row in batch.to_pylist()]
+    found = [(row["direction"], row["api_name"], row["api_version"], row["correlation_id"]) for row in rows]
+    assert sorted(found) == sorted(one.frames)
+    assert {row["status"] for row in rows} == {"ok"}
+    assert len(one.line()["decodes"]) == len(rows) == 30
+
+
+def test_a_line_of_a_record_set_has_its_records() -> None:
+    lines = {one.name: one.line() for one in corpus.cases([corpus.RECORDS], ["records-one", "batch-bomb"])}
+    made = lines["records/gzip/records-one-c"]["decodes"]
+    assert made == [{"offset": 7, "timestamp": 1_700_000_000_000, "key": "a2V5", "value": "dmFsdWU=", "headers": []}]
+    assert lines["records/gzip/batch-bomb-a"]["decodes"] is None
+
+
 def test_the_same_arguments_give_the_same_cases() -> None:
     def digest(seed: int) -> str:
         made = hashlib.sha256()
-        for one in corpus.cases(["Metadata"], seed=seed):
+        for one in corpus.cases(["Heartbeat"], seed=seed):
             made.update(f"{one.name} {one.data.hex()} {one.offset} {one.verdict}\n".encode())
         return made.hexdigest()
 

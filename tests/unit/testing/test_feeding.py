@@ -80,6 +80,9 @@ def test_a_parser_that_does_not_answer_is_ended(tmp_path: Path) -> None:
     once = Once(command(tmp_path, ONCE, "import time; time.sleep(600)") + " {}", Bounds(0.2))
     assert once.ask(case()).said == "hang"
     once.close()
+    quiet = Once(command(tmp_path, ONCE, "import time; os.close(1); time.sleep(600)") + " {}", Bounds(0.3))
+    assert quiet.ask(case()).said == "hang"
+    quiet.close()
 
 
 def test_a_parser_may_say_that_it_has_failed(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from kwire.testing.broker.asking import Ask, Wait
 __all__ = ["HANDLERS", "Handler"]
 
 Handler = Callable[[Ask], "WireMessage | Wait"]
+"""Type: makes the answer to a request of one API, or says that it is not known yet."""
 
 HANDLERS: Final[Mapping[int, Handler]] = {
     ApiKey.PRODUCE: producing.produce,

@@ -15,6 +15,8 @@ __all__ = ["create_partitions", "create_topics", "delete_records", "delete_topic
 
 _TOPIC: Final = 2
 """The resource type of topics."""
+_MOST_CONFIGS: Final = 16 << 10
+"""Characters of the configuration of a topic."""
 _BY_STATE_SINCE: Final = 6
 """The version from which DeleteTopics takes ids."""
 
@@ -30,6 +32,9 @@ def create_topics(ask: Ask) -> WireMessage:
         count, copies = one.num_partitions, one.replication_factor
         if one.assignments:
             count, copies = len(one.assignments), len(one.assignments[0].broker_ids)
+        if sum(len(e.name) + len(e.value or "") for e in one.configs) > _MOST_CONFIGS:
+            result.error_code, result.error_message = ErrorCode.INVALID_CONFIG, "the configuration is too long"
+            continue
         try:
             topic = ask.cluster.create_topic(one.name, count, copies, {e.name: e.value for e in one.configs})
         except RefusedError as error:

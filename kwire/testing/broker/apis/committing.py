@@ -35,6 +35,8 @@ def commit(ask: Ask) -> WireMessage:
             code = group.may_commit(body.member_id, body.group_instance_id, body.generation_id_or_member_epoch)
             if not code and body.member_id and body.member_id in group.members:
                 group.members[body.member_id].heard = ask.now
+    if not code and ask.cluster.offsets >= ask.cluster.settings.max_offsets:
+        code = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     by_id = ask.version >= _IDS_SINCE
     topics = []
     for one in body.topics:

@@ -39,6 +39,8 @@ def join(ask: Ask) -> WireMessage | Wait:
     shortest, longest = ask.cluster.settings.session_timeouts
     if not code and not shortest <= body.session_timeout_ms / 1000 <= longest:
         code = ErrorCode.INVALID_SESSION_TIMEOUT
+    if not code and ask.cluster.membership > ask.cluster.settings.max_membership:
+        code = ErrorCode.GROUP_MAX_SIZE_REACHED
     group = None
     if not code:
         known = ask.cluster.groups.get(body.group_id)

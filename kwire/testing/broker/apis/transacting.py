@@ -109,6 +109,8 @@ def commit_offsets(ask: Ask) -> WireMessage:
                 cluster.transactions.add(found, (), (body.group_id,), ask.now)
             elif body.group_id not in found.groups:
                 code = ErrorCode.INVALID_TXN_STATE
+    if not code and cluster.offsets >= cluster.settings.max_offsets:
+        code = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     topics = []
     for one in body.topics:
         answers = []

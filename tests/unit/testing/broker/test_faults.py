@@ -8,9 +8,12 @@ import pyarrow as pa
 import pytest
 from broker_talk import BATCH, Bench, Client, fetch_request, part_of, produce
 
-from kwire import capture, messages
+from kwire import capture, messages, schema
 from kwire.errors import DecodeError, KwireError, ProtocolError, UnsupportedVersionError
+from kwire.testing.broker.apis import HANDLERS
 from kwire.testing.broker.faults import DAMAGES, Rule
+from kwire.testing.broker.places import names_topics, places
+from kwire.testing.broker.sessions import Sessions
 
 
 def on(bench: Bench, *args: Any, **more: Any) -> Rule:
@@ -170,6 +173,43 @@ def test_a_damaged_response_is_noticed(kind: str) -> None:
     assert answer != right
 
 
+def test_a_share_of_requests_is_chosen_by_the_seed() -> None:
+    def faults() -> list[bool]:
+        bench = Bench()
+        on(bench, "Metadata", share=0.25).error("LEADER_NOT_AVAILABLE")
+        client = bench.client()
+        for _ in range(200):
+            metadata(client)
+        return [bool(one.fault) for one in bench.core.recording.exchanges]
+
+    found = faults()
+    assert 20 < sum(found) < 90
+    assert faults() == found
+    with pytest.raises(ValueError, match="share=0"):
+        Rule("Fetch", share=0)
+
+
+EVERY = [schema.request(key) for key in HANDLERS]
+
+
+@pytest.mark.parametrize("message", [one for one in EVERY if names_topics(one)], ids=lambda one: one.name)
+def test_topics_are_found_in_every_request_that_names_some(message: Any) -> None:
+    kind = getattr(messages, message.name)
+    made = kind()
+    for place, inner in kind.STRUCTS.items():
+        names = {one.name for one in inner.FIELDS}
+        name = next((one for one in ("topic", "name") if one in names), None)
+        if "Topic" in inner.__name__ and name is not None and place != "forgotten_topics_data":
+            setattr(made, place, [inner(**{name: "orders"})])
+            break
+    else:
+        if hasattr(made, "topic_names"):
+            made.topic_names = ["orders"]
+        else:
+            return  # they stand deeper (OffsetFetch), or only by id (ConsumerGroupHeartbeat)
+    assert [topic for topic, _ in places(made, lambda number: "")] == ["orders"]
+
+
 def test_faults_add_up() -> None:
     bench = Bench()
     on(bench, "Metadata").delay(1)
@@ -282,3 +322,32 @@ def test_there_is_a_bounded_number_of_everything() -> None:
         for name in ("g", "h")
     ]
     assert [clients[1].ask(one, 9).error_code for one in joins] == [79, 15]
+    kind = messages.CreateTopicsRequest
+    configs = [kind.CreatableTopicConfig(name="x", value="y" * 20_000)]
+    asked = kind(topics=[kind.CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=configs)])
+    assert clients[0].ask(asked, 7).topics[0].error_code == 40
+
+
+def test_offsets_members_and_sessions_are_bounded_together() -> None:
+    bench = Bench(max_offsets=2, max_membership=10)
+    topic = bench.cluster.create_topic("orders", 3)
+    client = bench.client()
+    kind = messages.OffsetCommitRequest
+    codes = []
+    for number in range(3):
+        part = kind.OffsetCommitRequestPartition(partition_index=number)
+        asked = kind(group_id="g", topics=[kind.OffsetCommitRequestTopic(name="orders", partitions=[part])])
+        codes.append(client.ask(asked, 9).topics[0].partitions[0].error_code)
+    assert codes == [0, 0, 28]
+    joining = messages.JoinGroupRequest
+    codes = []
+    for group in ("a", "b"):
+        protocols = [joining.JoinGroupRequestProtocol(name="range", metadata=bytes(20))]
+        asked_ = joining(group_id=group, session_timeout_ms=10_000, protocol_type="consumer", protocols=protocols)
+        codes.append(client.ask(asked_, 3).error_code)
+    assert codes == [0, 81]
+    sessions = Sessions(5)
+    for _ in range(3):
+        one = sessions.open(True)
+        one.take([(topic.id, messages.FetchRequest.FetchPartition(partition=n)) for n in range(60_000)], ())
+    assert sessions.partitions <= 120_000

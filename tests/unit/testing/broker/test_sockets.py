@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 from contextlib import suppress
-from typing import Any
 
 import pytest
+from broker_sockets import Blocking, produce_request
 from broker_talk import BATCH
 from tls_connections import contexts
 
@@ -17,32 +16,6 @@ from kwire.protocol import Connection
 from kwire.protocol.connection import ResponseReceived
 from kwire.records import Record
 from kwire.testing.broker import Broker, Sasl, Settings
-
-
-class Blocking:
-    """A client that blocks."""
-
-    def __init__(self, address: str) -> None:
-        host, _, port = address.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), 10)
-        self.connection = Connection("client", client_id="blocking")
-
-    def ask(self, message: Any, version: int) -> Any:
-        self.socket.sendall(self.connection.send(message, version=version))
-        while True:
-            # All events are taken: a token comes after its response.
-            got = [one for one in self.connection.receive(self.socket.recv(65536)) if isinstance(one, ResponseReceived)]
-            if got:
-                return got[-1].body
-
-    def close(self) -> None:
-        self.socket.close()
-
-
-def produce_request(topic: str) -> Any:
-    kind = messages.ProduceRequest
-    part = kind.PartitionProduceData(index=0, records=BATCH)
-    return kind(acks=-1, topic_data=[kind.TopicProduceData(name=topic, partition_data=[part])])
 
 
 def test_beside_code_that_blocks() -> None:

@@ -1,0 +1,38 @@
+"""What docs/how-to/test-a-parser.md says that it found in other parsers is found, in the versions that it names."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from kwire import cli
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "how-to" / "test-a-parser.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| ((?:kio|kafka-python|aiokafka)[^|]*) \| `(--api [^`]+)` \|", PAGE, re.MULTILINE)[::-1]
+SAID = re.compile(r"^(crashes|accepts what|refuses what|reads another|does not answer|takes too)", re.MULTILINE)
+
+
+@pytest.mark.wide(keep=3)
+@pytest.mark.parametrize(("parsers", "options"), ROWS, ids=[f"{parser} {options}" for parser, options in ROWS])
+def test_each_finding_is_found(
+    parsers: str, options: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    for one in parsers.split(", "):
+        name, _, version = one.partition(" ")
+        if version and importlib.metadata.version(name) != version:
+            pytest.skip(f"{name} {version} is not installed")
+        adapter = f"{shlex.quote(sys.executable)} -m fuzz.peers.of_{name.replace('-', '_')}"
+        assert cli.main(["fuzz", "run", "--lines", "--cmd", adapter, *shlex.split(options)]) == 1
+        assert SAID.search(capsys.readouterr().out)
+
+
+def test_the_page_has_findings_of_three_parsers() -> None:
+    assert len(ROWS) >= 15
+    assert {parser.split()[0].rstrip(",") for parser, _ in ROWS} == {"kio", "kafka-python", "aiokafka"}
