@@ -41,7 +41,7 @@ def test_each_file_of_tests_is_run_by_a_target_that_ci_runs() -> None:
     assert _folders() < modules
     for part, target in (" --part quick", "test"), (" --part wide", "test-wide"), ("", "test-all"):
         assert re.search(rf"\$\(PYTEST\){part} \$\(SIDE_BY_SIDE\) \$\(TESTS\)", _recipe(target))
-    assert re.search(r"^step make test-all$", CI, re.MULTILINE)
+    assert re.search(r"^step make test\nstep make test-wide$", CI, re.MULTILINE)
     # The others have a target of their own name.
     others = re.search(r"for suite in (.*); do", CI)
     assert others is not None
@@ -110,7 +110,7 @@ def test_ci_installs_what_targets_share_before_they_run_beside_each_other() -> N
     there = re.search(r"^step \.ci/setup (--.+)\ntouch \"\$beside/ready\"$", CI, re.MULTILINE)
     assert there is not None
     assert there.end() < CI.index("step make check")
-    for target in ("check", "verify-types", "audit", "test-all", "site", "test-kafka", "test-broker"):
+    for target in ("check", "verify-types", "audit", "test", "test-wide", "site", "test-kafka", "test-broker"):
         needed = re.search(r"\.ci/setup (.+)", _recipe(target))
         assert needed is not None
         assert set(needed[1].split()) - {"--jdk"} <= set(there[1].split()), target
