@@ -87,23 +87,21 @@ SHORTEST_REQUEST: Final = 14
 Array = Any
 
 
-@inlined
+@kernel
 def note_versions(conn: Any, api: int, version: int, certain: bool) -> None:
     """Notes what a request says of its client (``Connection.spoken``). One in doubt speaks against it only."""
-    if api == ApiKey.FETCH and version < 12:
-        conn.spoken |= FETCHES_OLD
-    if api == ApiKey.PRODUCE and version < 3:
-        conn.spoken |= PRODUCES_OLD
-    if certain:
-        if api == ApiKey.FETCH and version >= 12:
-            conn.spoken |= FETCHES_NEW
-        if (
-            api > ApiKey.DELETE_RECORDS
-            or (api == ApiKey.PRODUCE and version >= 3)
-            or (api == ApiKey.FETCH and version >= 4)
-            or (api == ApiKey.METADATA and version >= 5)
-        ):
-            conn.spoken |= BATCHES
+    said = int64(0)
+    if api == ApiKey.PRODUCE:
+        said = int64(PRODUCES_OLD) if version < 3 else int64(BATCHES)
+    elif api == ApiKey.FETCH:
+        said = int64(FETCHES_OLD) if version < 12 else int64(FETCHES_NEW)
+        said |= BATCHES if version >= 4 else 0
+    elif api > ApiKey.DELETE_RECORDS or (api == ApiKey.METADATA and version >= 5):
+        said = int64(BATCHES)
+    if not certain:
+        said &= FETCHES_OLD | PRODUCES_OLD
+    if said & ~conn.spoken != 0:
+        conn.spoken |= said
 
 
 @inlined
