@@ -25,6 +25,7 @@ html_title = f"kwire {release}"
 html_extra_path = [str(Path(__file__).parents[1] / "build" / "site" / "extra")]
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_copy_source = False
 html_show_copyright = False
 html_theme_options = {"sidebar_hide_name": False, "top_of_page_buttons": []}
@@ -54,6 +55,12 @@ def _examples(app: Any, what: str, name: str, object_: Any, options: Any, lines:
         at += 1
 
 
+def _says_nothing(app: Any, what: str, name: str, object_: Any, skip: bool, options: Any) -> bool | None:
+    """Fields of a named tuple without a text: their class lists them."""
+    return True if str(getattr(object_, "__doc__", "")).startswith("Alias for field number ") else None
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.connect("autodoc-skip-member", _says_nothing)
     app.connect("autodoc-process-docstring", _examples)

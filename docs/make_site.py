@@ -37,6 +37,7 @@ COPIED: Final = (
     "docs/**/*.png",
     "schemas/README.md",
     "schemas/*.txt",
+    "tests/regressions/*.txt",
     "examples/*.py",
 )
 LINK: Final = re.compile(r"\]\(([\w./-]+\.md)")
