@@ -49,7 +49,10 @@ test-wide:  ## what is marked as wide: the rest of them
 	$(WITH_JAVA) $(PYTEST) --part wide $(SIDE_BY_SIDE) $(TESTS) $(ARGS)
 
 .PHONY: test-all
-test-all: test test-wide  ## both of them
+test-all:  ## both of them in one run: tests are collected, and Spark starts, once
+	@.ci/setup --java dev bench
+	$(PY) -m kwire.cli compile
+	$(WITH_JAVA) $(PYTEST) $(SIDE_BY_SIDE) $(TESTS) $(ARGS)
 
 .PHONY: test-unit
 test-unit:  ## unit and property tests (PYTHON=python3.13 VENV=.venv-3.13 for another Python)

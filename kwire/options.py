@@ -546,7 +546,7 @@ class TableOptions(TypedDict, total=False):
 class LoadOptions(TypedDict, total=False):
     """What is read by which table, where that is no argument of its own."""
 
-    table: Annotated[str, Option(help="the table, one of docs/reference/tables", kind=TEXT, unset="frames; records")]
+    table: Annotated[str, Option(help="the table (a wrong name lists them)", kind=TEXT, unset="frames; records")]
     path: Annotated[str, Option(help="a file, a folder or a pattern, which load() takes too", kind=PATH)]
 
 
@@ -833,8 +833,8 @@ def check_place(names: Iterable[str], place: str | None, more: Iterable[str] = (
             near = meant(one, [name for name, option in OPTIONS.items() if option.kind is not None])
             hint = f"did you mean {near!r}? " if near else ""
             raise KwireError(
-                f"no option {one!r}: {hint}docs/reference/options.md lists all, "
-                "docs/how-to/object-stores.md those of object stores"
+                f"no option {one!r}: {hint}the page on options of reading lists all, "
+                "the guide on object stores those of stores"
             )
         where = [entry for entry in ACTS[name] if entry != PYTHON]
         if place is not None and place not in where:

@@ -68,7 +68,7 @@ def _essence(row: Mapping[str, Any]) -> Any:
     if role not in _READABLE and role != Role.UNKNOWN:
         return [*known, connection["told"], *([_wrapped(one["reference"]), _wrapped(one["end"])] for one in streams)]
     known += [connection["raw_tokens"], connection["summed"], connection["first_id"] < 0, connection["latest_id"]]
-    known += [connection["missed"], connection["spoken"]]
+    known.append(connection["missed"])
     known += [row["client_id"], row["tls"]]
     if role == Role.UNKNOWN:
         opener = connection["opener"]
@@ -205,6 +205,7 @@ def moved_on(true: Mapping[str, Any], edge: Mapping[str, Any], place: int) -> di
     for name in ("by_broker", "first_id"):
         connection[name] = before[name]
     connection["given_up"] += before["given_up"]
+    # It may have been said long ago, so no state is expected to have it. After a hole, this leaves more in doubt.
     connection["spoken"] |= before["spoken"]
     if connection["opener"] < 0:
         connection["opener"] = before["opener"]

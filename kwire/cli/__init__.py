@@ -81,7 +81,7 @@ class _Help(argparse.HelpFormatter):
     """A description is wrapped, and examples stand as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        if "\n" not in text:
+        if "\n  " not in text:
             return super()._fill_text(text, width, indent)
         return "".join(indent + line for line in text.splitlines(keepends=True))
 
@@ -91,7 +91,7 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         # An abbreviation could be another option: --topic would be --topic-ids where there is no --topic.
-        super().__init__(*args, **{"allow_abbrev": False, "formatter_class": _Help, **options})
+        super().__init__(*args, **{"allow_abbrev": False, **options, "formatter_class": _Help})
         self._given: list[str] = []
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:

@@ -113,7 +113,10 @@ def register(subparsers: Any) -> None:
         help="only these columns, in this order, separated by commas (a wrong name lists them)",
     )
     parser.add_argument(
-        "--as", dest="as_", choices=tables.names(tables.EVENTS), help="records as events or messages (docs/how-to)"
+        "--as",
+        dest="as_",
+        choices=tables.names(tables.EVENTS),
+        help="records as events or messages (guides: CloudEvents, Hono)",
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="how rows are written (default: table)")
     add_output(parser)

@@ -27,7 +27,7 @@ examples:
   kwire export *.pcap.gz --otlp spans.pb --client-id billing
   kwire export broker.pcap --pcapng orders.pcapng --topic orders
 
-What the spans have is in docs/how-to/spans-and-smaller-captures.md.
+The guide on spans and smaller captures says what the spans have.
 """
 
 

@@ -18,7 +18,7 @@ examples:
   kwire findings broker.pcap --rule lag,offsets-back --set lag=500
   kwire findings broker.pcap --format jsonl | jq -r .evidence[].frame
 
-The rules and their thresholds are in docs/reference/findings.md.
+A wrong name after --rule or --set lists them all. The page on findings says what each rule finds.
 """
 
 

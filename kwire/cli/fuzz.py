@@ -22,7 +22,7 @@ examples:
   kwire fuzz corpus --out corpus --api Fetch --version 12
   kwire fuzz corpus --out corpus --api Fetch,Produce --kind one,null,cut
 
-The kinds are listed in docs/reference/corpus.md. manifest.jsonl says what each file is.
+The reference page "Corpus" lists the kinds. manifest.jsonl says what each file is.
 """
 
 RUN_EPILOG = """\
@@ -33,7 +33,7 @@ examples:
   kwire fuzz run --lines --cmd 'python my_adapter.py' --api Fetch --kind cut   when one thing is mended
 
 Start with --lines as soon as the parser has an adapter: it asks a thousand cases in a second, and compares values.
-docs/how-to/test-a-parser.md says what an adapter reads and writes, with one of ten lines.
+The guide on testing a parser says what an adapter reads and writes, and has one of 15 lines.
 """
 
 
@@ -44,14 +44,14 @@ def register(subparsers: Any) -> None:
         help="valid and damaged input for any Kafka parser",
         description="Tests other Kafka parsers.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     corpus: argparse.ArgumentParser = commands.add_parser(
         "corpus",
         help="write valid and damaged frames, with a manifest",
-        description="Writes frames into a folder: every layout by several shapes, and each kind of damage at every "
-        "border of a field. A manifest says of each file what it is, what a parser has to make of it, and why.",
+        description="Writes frames into a folder: every layout by several shapes, and each kind of damage\n"
+        "at every border of a field. A manifest says of each file what it is, what a parser has to\n"
+        "make of it, and why.",
         epilog=CORPUS_EPILOG,
     )
     corpus.add_argument("--out", required=True, metavar="FOLDER", help="a new folder")
@@ -60,8 +60,9 @@ def register(subparsers: Any) -> None:
     feed: argparse.ArgumentParser = commands.add_parser(
         "run",
         help="give the corpus to a parser, and report what it gets wrong",
-        description="Gives the corpus to a program, and reports crashes, hangs, too much memory, and wrong verdicts. "
-        "Of each kind the smallest case is made smaller. The exit code is 1 if anything is wrong.",
+        description="Gives the corpus to a program, and reports crashes, hangs, too much memory, and wrong\n"
+        "verdicts. Of each kind the smallest case is made smaller. The exit code is 1 if anything\n"
+        "is wrong.",
         epilog=RUN_EPILOG,
     )
     feed.add_argument(

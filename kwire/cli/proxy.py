@@ -32,7 +32,6 @@ def register(subparsers: Any) -> None:
         description="Passes on what clients and a Kafka cluster say, with faults on demand. Addresses in responses are "
         "changed, so that clients stay behind it. Records plain bytes, also where both sides speak TLS.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--upstream", required=True, metavar="HOST:PORT", help="a node of the cluster")
     parser.add_argument(

@@ -26,7 +26,7 @@ examples:
   kwire report today.pcap -o today.html --against yesterday.html
   tcpdump -w - port 9092 | kwire report - -o report.html
 
-What is on the page is in docs/how-to/report.md.
+The guide on reports says what is on the page.
 """
 _PAGE: Final = b"<!doctype html>"
 _MOST_BYTES: Final = 256 << 20

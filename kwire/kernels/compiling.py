@@ -154,7 +154,8 @@ def compile_quickly(kernel: Callable[..., Any], args: tuple[Any, ...]) -> Callab
 def quick(kernel: F) -> F | None:
     """The twin of a kernel with its quick machine code. ``None`` where there is none (any more)."""
     with _lock:
-        if kernel not in _quick:
+        found: F | None = _quick.get(kernel)
+        if found is None:
             loading = True
 
             @contextlib.contextmanager
@@ -164,12 +165,11 @@ def quick(kernel: F) -> F | None:
                 with _claimed(kernel):
                     yield
 
-            try:
-                _quick[kernel] = fence.quick_entry(njit(**_options(kernel))(_twin(kernel)), claimed)
-            except _BusyError:
-                _quick[kernel] = None
+            with contextlib.suppress(_BusyError):
+                found = fence.quick_entry(njit(**_options(kernel))(_twin(kernel)), claimed)
             loading = False
-        found: F | None = _quick[kernel]
+            if found is not None:
+                _quick[kernel] = found
         return found
 
 

@@ -419,6 +419,8 @@ if _cache.open and _libraries.open and _stages.open:
     class _InStages(_Entry):
         """The code of a kernel that this process does not run: it makes the machine code twice, for others."""
 
+        _final_module: Any
+
         def _optimize_final_module(self) -> None:
             self._hide_parts()
 

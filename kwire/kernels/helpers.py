@@ -24,6 +24,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -128,6 +129,8 @@ def wait() -> None:
         return
     _state.waited = True
     _state.waiting.set()
+    # What loads machine code: it takes half a second, which is there now.
+    importlib.import_module("kwire.kernels.compiling")
     until = time.monotonic() + PATIENCE
     while at_work() and time.monotonic() < until:
         there = cache.kernels()

@@ -84,9 +84,11 @@ class Payloads(NamedTuple):
     def _part(self, first: int, count: int) -> Payloads:
         """``count`` of the payloads, from the one with the number ``first`` among these."""
         column, sized = self.column.slice(first, count), self.sized[first : first + count]
-        of = (None if one is None else one.slice(first, count) for one in (self.api_keys, self.api_versions))
+        keys, versions = (
+            None if one is None else one.slice(first, count) for one in (self.api_keys, self.api_versions)
+        )
         doubtful = None if self.doubtful is None else self.doubtful[first : first + count]
-        return Payloads(first, column, sized, *of, self.guessed, doubtful)
+        return Payloads(first, column, sized, keys, versions, self.guessed, doubtful)
 
     def row(self, number: int, made: singly.Made | None, limits: Limits) -> singly.Row | None:
         """The row of a payload that is decoded by itself. None for null."""

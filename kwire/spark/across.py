@@ -9,7 +9,7 @@ capture that was never cut):
 
 A part is as many small files of a sensor that follow each other as make a task worth while (``parts_of``), a file, or a
 split of a large one. Between the stages Spark shuffles the edges: of each connection what is unfinished at the end of a
-part and its packets up to the first answered request, and once more its state. Packets and rows stay where they are,
+part and its packets up to where its frames are certain, and once more its state. Packets and rows stay where they are,
 and the driver gets nothing but names, sizes and first times of files.
 
 The option ``across`` of the data source is the other way, for one query without a shuffle: a task for each sensor reads

@@ -13,7 +13,12 @@ from kwire.spark.workers import begin_task, plainly
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["mapped", "packed", "stateful", "unpacked"]
+__all__ = ["mapped", "packed", "quoted", "stateful", "unpacked"]
+
+
+def quoted(name: str) -> str:
+    """The name of a column as Spark reads it, whatever characters it has."""
+    return "`{}`".format(name.replace("`", "``"))
 
 
 def mapped(frame: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]], schema: Any) -> DataFrame:
@@ -29,7 +34,7 @@ def mapped(frame: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]],
         from pyspark.util import PythonEvalType
 
         made: Any = _create_udf(function, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-        column = made(*(frame[name] for name in frame.columns))
+        column = made(*(frame[quoted(name)] for name in frame.columns))
         java: Any = frame._jdf
         return Frame(java.mapInArrow(column._jc, False, None), frame.sparkSession)
 
@@ -53,7 +58,7 @@ def stateful(frame: DataFrame, key: str, processor: Any, schema: Any) -> DataFra
         session: Any = frame.sparkSession
         function = TransformWithStateInPandasUdfUtils(processor, "EventTime").transformWithStateUDF
         made: Any = _create_udf(function, schema, PythonEvalType.SQL_TRANSFORM_WITH_STATE_PYTHON_ROW_UDF)
-        column = made(*(frame[name] for name in frame.columns))
+        column = made(*(frame[quoted(name)] for name in frame.columns))
         java: Any = grouped._jgd
         type_ = session._jsparkSession.parseDataType(schema.json())
         terms = (column._jc, type_, "Append", "EventTime", None, "")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 import pyarrow as pa
 
 from kwire.errors import KwireError
-from kwire.spark.arrow import mapped
+from kwire.spark.arrow import mapped, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -128,7 +128,7 @@ def _of(
     both = [name for name in kept if name in made.names]
     if both:
         raise KwireError(f"the column {both[0]!r} would be there twice: leave it out of keep, or rename it")
-    columns = [sql.col("`{}`".format(name.replace("`", "``"))) for name in kept]
+    columns = [sql.col(quoted(name)) for name in kept]
     columns += [_column(one).alias(name) for name, one in {_PAYLOAD: payload, **given}.items()]
     chosen = df.select(*columns)
     whole = StructType([*(chosen.schema[name] for name in kept), *made.fields])

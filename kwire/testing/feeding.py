@@ -321,17 +321,20 @@ def run(
     return outcome
 
 
-def shrink(parser: Once | Lines, outcome: Outcome) -> None:
-    """Makes the example of each group smaller, as long as the parser gets it wrong in the same way."""
+def shrink(parser: Once | Lines, outcome: Outcome, seconds: float = 10.0) -> None:
+    """Makes the example of each group smaller, as long as the parser gets it wrong in the same way.
+
+    ``seconds``: the most that one example may take.
+    """
     for group in outcome.groups.values():
         # Each try of a hang takes as long as the parser may.
         if group.example is not None and group.wrong != "hang":
-            fails = partial(_fails, parser, group.wrong)
+            fails = partial(_fails, parser, group.wrong, time.monotonic() + seconds)
             group.example = shrunk(group.example, fails, bytes_too=group.wrong in ("crash", "memory"))
 
 
-def _fails(parser: Once | Lines, wrong: Wrong, case: Case) -> bool:
-    return judge(case, parser.ask(case)) == wrong
+def _fails(parser: Once | Lines, wrong: Wrong, end: float, case: Case) -> bool:
+    return time.monotonic() < end and judge(case, parser.ask(case)) == wrong
 
 
 def _until(cases: Iterable[Case], end: float) -> Iterator[Case]:

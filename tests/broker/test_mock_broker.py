@@ -13,9 +13,10 @@ from pathlib import Path
 
 import kafka_jars
 import pytest
-from broker_clients import BUILT, TOPIC, MissingError, cells, check
+from broker_clients import BUILT, TOPIC, VALUES, MissingError, cells, check
 
 from kwire.testing.broker import Broker
+from kwire.testing.proxy import Proxy
 
 SOURCES = Path(__file__).parent / "clients"
 NAMES = {"franz-go": "franz", "Sarama": "sarama", "KafkaJS": "kafkajs"}
@@ -46,14 +47,25 @@ def command(client: str) -> list[str]:
     name = NAMES[client]
     if client == "KafkaJS":
         return ["node", str(_build(name, ["npm", "install", "--no-audit", "--no-fund"]) / "main.js")]
-    _build(name, ["go", "mod", "tidy"])
     return [str(_build(name, ["go", "build", "-o", "client", "."]) / "client")]
+
+
+def run(client: str, broker: Broker | Proxy) -> list[bytes]:
+    words = [*command(client), broker.bootstrap, TOPIC]
+    return subprocess.run(words, capture_output=True, check=True, timeout=SECONDS).stdout.splitlines()
 
 
 @pytest.mark.parametrize(("client", "release", "said"), cells(BUILT))
 def test_a_client_does_what_the_page_says(client: str, release: str, said: str) -> None:
-    def run(broker: Broker) -> list[bytes]:
-        words = [*command(client), broker.bootstrap, TOPIC]
-        return subprocess.run(words, capture_output=True, check=True, timeout=SECONDS).stdout.splitlines()
+    check(functools.partial(run, client), release, said)
 
-    check(run, release, said)
+
+@pytest.mark.parametrize("client", BUILT)
+def test_a_client_goes_through_the_proxy(client: str) -> None:
+    with Broker(nodes=2, topics={TOPIC: 3}) as broker, Proxy(broker.bootstrap) as proxy:
+        try:
+            assert sorted(run(client, proxy)) == sorted(VALUES)
+        except MissingError as missing:
+            pytest.skip(str(missing))
+        assert proxy.errors() == []
+        assert len(proxy.exchanges()) >= len(broker.exchanges())

@@ -34,7 +34,13 @@ GOLDEN = [
     for path in sorted((Path(__file__).parents[1] / "golden").glob("*/*.pcap*"))
     if EVERY_SIZE or path.stat().st_size < LARGEST
 ]
-MIDDLE = [path for path in GOLDEN if EVERY_SIZE or path.stat().st_size < 85_000]
+# Of one traffic in five compressions, two: what compresses a body is nothing to who reads frames.
+SAME = tuple(f"kafka-4-telemetry/{name}.pcap" for name in ("gzip", "lz4", "snappy"))
+MIDDLE = [
+    path
+    for path in GOLDEN
+    if EVERY_SIZE or (path.stat().st_size < 85_000 and f"{path.parent.name}/{path.name}" not in SAME)
+]
 SMALL = [path for path in GOLDEN if path.stat().st_size < 12_000]
 
 golden = pytest.mark.parametrize("path", GOLDEN, ids=lambda path: f"{path.parent.name}/{path.name}")

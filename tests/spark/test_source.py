@@ -245,7 +245,7 @@ def test_a_folder_without_files_or_a_missing_file_is_one_clear_error(spark: Spar
         ({"maxPartitionBytes": "1MiB", "across": "true"}, "'maxPartitionBytes' goes without 'across'"),
         ({"ports": "9092,65536"}, "no port '65536'"),
         ({"vxlan_ports": "0"}, "the option 'vxlan_ports': no port '0'"),
-        ({"tabel": "frames"}, "no option 'tabel': did you mean 'table'. docs/reference/options.md lists all"),
+        ({"tabel": "frames"}, "no option 'tabel': did you mean 'table'. the page on options of reading lists all"),
     ],
 )
 def test_a_wrong_option_is_one_clear_error(

@@ -275,7 +275,7 @@ class Conversation:
             pending.exchange.answered = wall
             self._core.recording.data(self._connected, True, pending.data, wall)
             self._write(pending.data)
-            refused = pending.ask.key in _LOGIN and getattr(pending.exchange.response, "error_code", 0)
+            refused = pending.ask.key in _LOGIN and getattr(pending.exchange.response, "error_code", False)
             if pending.plan.damage == "cut_off" or refused:
                 self._end()
 

@@ -107,6 +107,8 @@ class Group:
     """Producer id -> the offsets of its open transaction."""
     consumers: Consumers | None = None
     """Members of the consumer protocol (KIP-848), where the group is of that one."""
+    _initial: bool = False
+    """Whether the rebalance is that of a group without members."""
     _begun: float = 0.0
     _until: float = NEVER
 
@@ -231,9 +233,9 @@ class Group:
             if one.syncing is not None:
                 one.syncing.outcome = messages.SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
                 one.syncing = None
-        fresh = self.phase is Phase.EMPTY
+        self._initial = self.phase is Phase.EMPTY
         self.phase = Phase.PREPARING
-        self._begun = now + self.delay if fresh else now
+        self._begun = now + self.delay if self._initial else now
         self._until = now + max((one.rebalance_timeout for one in self.members.values()), default=0.0)
 
     def _complete(self, now: float) -> None:
@@ -390,10 +392,14 @@ class Group:
         for one in silent:
             if one.id in self.members:
                 self._drop(one, now)
-        if self.phase is Phase.PREPARING:
-            there = all(one.joining is not None for one in self.members.values())
-            if (there and not self.expected and now >= self._begun) or now >= self._until:
-                self._complete(now)
+        if self.phase is Phase.PREPARING and ((self._all_joined and now >= self._begun) or now >= self._until):
+            self._complete(now)
+
+    @property
+    def _all_joined(self) -> bool:
+        """Whether nobody is waited for. The first rebalance does not wait for members that were given an id."""
+        there = all(one.joining is not None for one in self.members.values())
+        return there and (self._initial or not self.expected)
 
     def due(self) -> float:
         """When ``advance`` has something to do."""
@@ -405,7 +411,7 @@ class Group:
                 found = min(found, one.heard + one.session_timeout)
         if self.phase is Phase.PREPARING:
             found = min(found, self._until)
-            if not self.expected and all(one.joining is not None for one in self.members.values()):
+            if self._all_joined:
                 found = min(found, self._begun)
         return found
 

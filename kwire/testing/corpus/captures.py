@@ -32,11 +32,15 @@ _TALK: Final = (("ApiVersions", 2), ("Metadata", 8), ("Produce", 7), ("Fetch", 1
 
 
 def connection(parts: Sequence[tuple[End, End, bytes]]) -> bytes:
-    """A connection as a pcap file. Each part is a frame: from whom, to whom, and its bytes without its size."""
+    """A connection as a pcap file. Each part is a frame: from whom, to whom, and its bytes without its size.
+
+    The first one is a request: who sends it has opened the connection.
+    """
     packets: list[Packet] = []
-    numbers = {CLIENT: 1000, BROKER: 5000}
+    client, broker, _ = parts[0]
+    numbers = {client: 1000, broker: 5000}
     sized = [(source, target, struct.pack(">i", len(frame)) + frame) for source, target, frame in parts]
-    for number, (source, target, data) in enumerate([(CLIENT, BROKER, b""), (BROKER, CLIENT, b""), *sized]):
+    for number, (source, target, data) in enumerate([(client, broker, b""), (broker, client, b""), *sized]):
         flags = (SYN if number < 2 else 0) | (ACK if number else 0)
         head = struct.pack(
             *(">HHIIBBHHH", source.port, target.port, numbers[source], numbers[target] if number else 0),

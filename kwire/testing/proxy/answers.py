@@ -50,11 +50,10 @@ def readdress(body: Any, address: Address) -> bool:
     return changed
 
 
-def set_errors(
-    body: Any, code: int, topic: str | None, partition: int | None, name_of: Callable[[Any], str], inside: bool = False
-) -> None:
-    """Set all error codes, or those of a topic and partition alone."""
-    names = {one.name for one in body.FIELDS}
+def set_errors(body: Any, version: int, plan: Plan, name_of: Callable[[Any], str], inside: bool = False) -> None:
+    """Set all error codes that this version has, or those of a topic and partition alone."""
+    names = {one.name for one in body.FIELDS if version in one.versions}
+    topic, partition = plan.topic, plan.partition
     mine = topic is None or inside
     if "Topic" in type(body).__name__ and topic is not None:
         named = getattr(body, "topic", None) or getattr(body, "name", None) or name_of(getattr(body, "topic_id", None))
@@ -66,13 +65,13 @@ def set_errors(
         return
     for name in _ERRORS:
         if name in names and mine and (partition is None or number is not None):
-            setattr(body, name, code)
+            setattr(body, name, plan.code)
             if "records" in names:
                 body.records = b""
             if "base_offset" in names:
                 body.base_offset = -1
     for inner in _inside(body):
-        set_errors(inner, code, topic, partition, name_of, inside)
+        set_errors(inner, version, plan, name_of, inside)
 
 
 def add_errors(body: Any, plan: Plan, fetched: Iterable[tuple[str, int]], ids: Mapping[str, Any] | None) -> None:

@@ -257,7 +257,7 @@ class Relay:
         if key == ApiKey.METADATA:
             shared.learn(learned(body))
         if plan.code:
-            set_errors(body, plan.code, plan.topic, plan.partition, self.name_of)
+            set_errors(body, made.api_version, plan, self.name_of)
             if key == ApiKey.FETCH:
                 # An incremental response lists only what has news (KIP-227), and an error is news.
                 add_errors(body, plan, self.fetched, self._shared.ids() if version >= _IDS_SINCE else None)

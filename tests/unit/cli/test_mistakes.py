@@ -77,6 +77,7 @@ def test_a_mistake_in_python_says_what_was_meant(options_: dict[str, Any], said:
         list(capture.read(CAPTURE, **options_))
 
 
+@pytest.mark.wide
 def test_each_set_of_names_gives_the_nearest() -> None:
     for known in (
         schema.api_keys().values(),
@@ -268,6 +269,8 @@ def test_the_help_of_each_command_says_what_it_does_and_has_examples(capsys: pyt
     for name, parser in waiting:
         text = helped(capsys, *name.split())
         assert parser.description, name
+        # Who has installed kwire from an index has no folder docs.
+        assert "docs/" not in text, name
         # Only examples and lists of words may be wider than the terminal.
         lines = text.partition("examples:\n")[0].splitlines()
         assert max(len(line) for line in lines if "{" not in line) <= 80, name

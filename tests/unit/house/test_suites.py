@@ -1,4 +1,4 @@
-"""Every test is run by ``make test``, ``make test-wide`` or a target of its own; ``.ci/run`` runs all of these."""
+"""Every test is run by ``make test`` or ``make test-wide``, or by a target of its own; ``.ci/run`` runs all of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -38,10 +39,9 @@ def _stays(module: Path) -> bool:
 def test_each_file_of_tests_is_run_by_a_target_that_ci_runs() -> None:
     modules = {one.relative_to(TESTS).parts[0] for one in TESTS.rglob("test_*.py")}
     assert _folders() < modules
-    assert re.search(r"^test-all: test test-wide ", MAKEFILE, re.MULTILINE)
-    for part, target in ("quick", "test"), ("wide", "test-wide"):
-        assert re.search(rf"--part {part} .*\$\(TESTS\)", _recipe(target))
-        assert re.search(rf"^step make {target}$", CI, re.MULTILINE)
+    for part, target in (" --part quick", "test"), (" --part wide", "test-wide"), ("", "test-all"):
+        assert re.search(rf"\$\(PYTEST\){part} \$\(SIDE_BY_SIDE\) \$\(TESTS\)", _recipe(target))
+    assert re.search(r"^step make test\nstep make test-wide$", CI, re.MULTILINE)
     # The others have a target of their own name.
     others = re.search(r"for suite in (.*); do", CI)
     assert others is not None
@@ -59,6 +59,40 @@ def test_make_test_runs_something_of_each_family() -> None:
         assert all(families.values()), families
 
 
+MODULE = """
+import pytest
+
+def test_plain() -> None: ...
+
+@pytest.mark.wide
+def test_long() -> None: ...
+
+@pytest.mark.wide(keep=2)
+@pytest.mark.parametrize("one", range(5))
+def test_of_many(one: int) -> None: ...
+
+@pytest.mark.wide(keep=9)
+@pytest.mark.parametrize("one", range(2))
+def test_of_few(one: int) -> None: ...
+"""
+
+
+def test_each_test_is_in_one_of_the_two_parts(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text())
+    (tmp_path / "test_some.py").write_text(MODULE)
+    (tmp_path / "test_wide.py").write_text("import pytest\npytestmark = pytest.mark.wide\n" + MODULE)
+    found = {}
+    for part in ("quick", "wide"):
+        words = ["-c", ROOT / "pyproject.toml", "--rootdir", tmp_path, "-p", "no:cacheprovider", "--part", part]
+        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *words, tmp_path]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        found[part] = [one for one in done.stdout.splitlines() if "::" in one]
+    names = ("plain", "of_many[0]", "of_many[2]", "of_few[0]", "of_few[1]")
+    assert found["quick"] == [f"test_some.py::test_{one}" for one in names]
+    assert not set(found["quick"]) & set(found["wide"])
+    assert len(found["quick"]) + len(found["wide"]) == 2 * (1 + 1 + 5 + 2)
+
+
 def test_a_target_with_an_environment_of_its_own_runs_in_it() -> None:
     own = re.findall(r"^(test-[a-z]+): VENV := (\S+)$", MAKEFILE, re.MULTILINE)
     assert own
@@ -71,10 +105,15 @@ def test_a_target_with_an_environment_of_its_own_runs_in_it() -> None:
         assert f"{environment}/bin/python -m pytest" in done.stdout
 
 
-def test_ci_builds_the_site_where_nothing_is_installed_meanwhile() -> None:
-    assert re.search(r"^    step make site$", CI, re.MULTILINE)
+def test_ci_installs_what_targets_share_before_they_run_beside_each_other() -> None:
     assert "docs/make_site.py" in _recipe("site")
-    # Its packages are there before two lanes share the environment.
-    setup = re.search(r"\.ci/setup (.+)", _recipe("site"))
-    assert setup is not None
-    assert CI.index(f"step .ci/setup {setup[1]}\n") < CI.index("step make check")
+    there = re.search(r"^step \.ci/setup (--.+)\ntouch \"\$beside/ready\"$", CI, re.MULTILINE)
+    assert there is not None
+    assert there.end() < CI.index("step make check")
+    for target in ("check", "verify-types", "audit", "test", "test-wide", "site", "test-kafka", "test-broker"):
+        needed = re.search(r"\.ci/setup (.+)", _recipe(target))
+        assert needed is not None
+        assert set(needed[1].split()) - {"--jdk"} <= set(there[1].split()), target
+    # The other lane waits for it before its first target that shares the environment.
+    waits = CI.index('[ ! -e "$beside/ready" ]')
+    assert CI.index("step make test-oldest") < waits < CI.index("step make test-unit") < CI.index("step make site")

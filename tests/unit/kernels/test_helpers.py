@@ -332,7 +332,6 @@ def test_python_runs_where_quick_machine_code_is_not_there_any_more(damage: str,
     helpers._state.kept, helpers._state.looked = {"quick.names.fill_lookup"}, float("inf")
     assert MIXED(kernel) is PYTHON(kernel)
     assert not MIXED.compiles(kernel)
-    compiling._quick.pop(kernel)
 
 
 def test_without_the_private_parts_of_numba_there_is_no_quick_machine_code(
@@ -346,7 +345,6 @@ def test_without_the_private_parts_of_numba_there_is_no_quick_machine_code(
     assert compiling.quick(kernel) is None
     assert list(folder.glob("*.nb?")) == []
     assert compiling.compile_for(kernel, args, wait=False), "it is not claimed"
-    compiling._quick.pop(kernel)
     compiling._entries.pop(kernel)
 
 

@@ -94,22 +94,33 @@ def test_who_is_silent_is_dropped() -> None:
     assert bench.cluster.groups["g"].phase.value == "Empty"
 
 
-def test_a_rebalance_waits_for_who_was_given_an_id() -> None:
+def test_the_first_rebalance_waits_for_nobody() -> None:
     bench = Bench()
     first, second = bench.client(), bench.client()
-    mine, other = new_id(first), new_id(second)
-    assert first.ask(join_request(mine), 9) is None
+    mine, _ = new_id(first), new_id(second)
+    assert first.ask(join_request(mine), 9).generation_id == 1
+
+
+def test_a_later_rebalance_waits_for_who_was_given_an_id() -> None:
+    bench = Bench()
+    first, joined = alone(bench)
+    second, third = bench.client(), bench.client()
+    mine, other = new_id(second), new_id(third)
+    assert second.ask(join_request(mine), 9) is None
+    assert first.ask(join_request(joined.member_id), 9) is None
     bench.wait(1)
     assert first.answers() == []
-    assert second.ask(join_request(other), 9) is not None
-    assert len(first.answers()) == 1
+    assert third.ask(join_request(other), 9).generation_id == 2
+    assert [len(one.answers()) for one in (first, second)] == [1, 1]
 
 
 def test_who_was_given_an_id_is_not_waited_for_longer_than_its_session() -> None:
     bench = Bench()
-    first = bench.client()
-    mine, _ = new_id(first), new_id(bench.client())
-    assert first.ask(join_request(mine), 9) is None
+    first, joined = alone(bench)
+    new_id(bench.client())
+    second = bench.client()
+    assert second.ask(join_request(new_id(second)), 9) is None
+    assert first.ask(join_request(joined.member_id), 9) is None
     bench.wait(11)
     assert len(first.answers()) == 1
 

@@ -15,13 +15,17 @@ from broker_clients import CLIENTS, TOPIC, VALUES, MissingError
 from broker_sockets import Blocking, produce_request
 from tls_connections import contexts
 
-from kwire import capture, cli, messages
+from kwire import capture, cli, messages, schema
 from kwire.errors import KwireError
+from kwire.protocol.headers import encode_body
 from kwire.records import Record
+from kwire.schema.keys import ApiKey
 from kwire.testing import packets
 from kwire.testing.broker import Broker, Sasl
-from kwire.testing.broker.faults import DAMAGES
+from kwire.testing.broker.apis import HANDLERS
+from kwire.testing.broker.faults import DAMAGES, Plan
 from kwire.testing.proxy import Proxy
+from kwire.testing.proxy.answers import set_errors
 
 
 def fetch(client: Blocking, topic_id: Any = None, name: str = TOPIC, **more: Any) -> Any:
@@ -100,6 +104,31 @@ def test_an_error_is_about_its_topic_alone() -> None:
         assert [(one.topic_id, one.partitions[0].error_code) for one in again.responses] == [(ids[TOPIC], 6)]
         assert [one.fault for one in proxy.exchanges("Fetch")] == ["", *["NOT_LEADER_OR_FOLLOWER"] * 2]
         client.close()
+
+
+APIS = [key for key in HANDLERS if key not in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)]
+
+
+@pytest.mark.parametrize("key", APIS)
+def test_every_version_of_every_response_takes_an_error(key: int) -> None:
+    message = schema.response(key)
+    assert message is not None
+    kind = getattr(messages, message.name)
+    for version in message.versions:
+        body = filled(kind, version)
+        set_errors(body, version, Plan(code=15), lambda number: "")
+        assert encode_body(body, version)
+        assert "_code': 15" in str(body.to_dict(version)), version
+
+
+def filled(kind: Any, version: int) -> Any:
+    """A message with one element in each array of structs."""
+    body = kind()
+    for one in kind.FIELDS:
+        inner = kind.STRUCTS.get(one.name)
+        if inner is not None and version in one.versions and isinstance(getattr(body, one.name), list):
+            setattr(body, one.name, [filled(inner, version)])
+    return body
 
 
 def test_faults_at_the_wire() -> None:
