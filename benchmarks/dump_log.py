@@ -88,6 +88,7 @@ def main() -> None:
         f"{kafka_jars.install(version)}/*",
         "org.apache.kafka.tools.DumpLogSegments",
     ]
+    subprocess.run([sys.executable, "-m", "kwire.cli", "compile"], check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
     kwire = [sys.executable, "-m", "kwire.cli", "decode"]
     with tempfile.TemporaryDirectory() as folder:
         for title, (size, codec) in CASES.items():

@@ -249,7 +249,8 @@ def in_spark(count: int, rounds: int, only: str, folder: str) -> dict[str, list[
     kwire.spark.register(spark)
     found: dict[str, list[tuple[float, float]]] = {}
     for name, (make, each) in CASES.items():
-        if only not in name:
+        # A kwire of another folder may have fewer functions.
+        if only not in name or (name == "records in requests" and not hasattr(kwire.spark, "request_records")):
             continue
         payloads = make(count // each)
         table = pa.table({"payload": pa.array(payloads, pa.binary())})

@@ -115,7 +115,7 @@ def test_ports_that_are_named_change_nothing(path: Path) -> None:
     assert rows(path, "frames", keylog=keys) == rows(path, "frames", keylog=keys, ports=about["ports"])
 
 
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 @every_capture
 def test_a_state_in_between_changes_nothing(path: Path) -> None:
     keys = KeyLog.open(beside(path, ".keys"))

@@ -162,7 +162,7 @@ def test_values_that_are_frames_are_not_made_into_rows(kind: str, name: str) -> 
                 assert judge(before, impaired, window=window).good, (seed, window)
 
 
-@pytest.mark.wide(keep=3)
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("level", VALUES)
 def test_chains_of_frames_in_values_are_no_rows_that_say_ok(level: str) -> None:
     names = originals()

@@ -177,6 +177,7 @@ def test_read_committed_gives_what_a_consumer_of_the_log_gets(spark: SparkSessio
         load(spark, str(tmp_path), read_committed=True, table="batches").schema  # noqa: B018
 
 
+@pytest.mark.wide
 def test_what_read_committed_leaves_out_undecided_is_counted_in_the_log_of_workers(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

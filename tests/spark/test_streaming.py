@@ -249,6 +249,7 @@ def test_killed_between_and_within_batches_a_stream_has_the_rows_of_the_batch_re
     assert sum(expected.values()) > 208
 
 
+@pytest.mark.wide
 def test_a_stream_goes_on_with_files_that_are_closed_later(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     (folder / "broken.pcap").unlink()
     shutil.move(folder / "s-3.pcap", tmp_path / "s-3.pcap")

@@ -122,6 +122,11 @@ class Rule:
         if self.key is not None and topic is not None and not names_topics(schema.request(self.key)):
             raise ValueError(f"{api} names no topic")
 
+    @property
+    def said(self) -> str:
+        """What it does, in words."""
+        return self._does.said
+
     def error(self, name: str) -> Self:
         """Answer with an error code, by its name. The request is not carried out."""
         self._does.code = int(names.error_code(name))

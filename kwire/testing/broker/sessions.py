@@ -63,14 +63,15 @@ class Session:
 class Sessions:
     """All sessions of a cluster."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, most_partitions: int = _MOST_PARTITIONS) -> None:
         self._most = most
+        self._most_partitions = most_partitions
         self._last = 0
         self._sessions: dict[int, Session] = {}
 
     def open(self, by_id: bool) -> Session:
         """A new session."""
-        while self._sessions and (len(self._sessions) >= self._most or self.partitions > _MOST_PARTITIONS):
+        while self._sessions and (len(self._sessions) >= self._most or self.partitions > self._most_partitions):
             del self._sessions[next(iter(self._sessions))]
         self._last = self._last % _LAST_EPOCH + 1
         made = self._sessions[self._last] = Session(self._last, by_id)
@@ -98,7 +99,7 @@ class Sessions:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if found.by_id != by_id:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
-        if self.partitions > _MOST_PARTITIONS:
+        if self.partitions > self._most_partitions:
             del self._sessions[number]
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         found.epoch = epoch % _LAST_EPOCH + 1

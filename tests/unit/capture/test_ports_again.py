@@ -165,6 +165,7 @@ def test_a_syn_behind_the_end_begins_another_with_the_numbers_of_any_before() ->
 NEAR, FAR = (2, 100_000, -1000), (30_000_000, 500_000_000, 1 << 30, 1 << 31, -500_000_000)
 
 
+@pytest.mark.wide(keep=6)
 @pytest.mark.parametrize(
     ("closed", "step"), [*((True, step) for step in (*NEAR, *FAR)), *((False, step) for step in FAR)]
 )

@@ -163,6 +163,7 @@ def test_cuts_are_made_at_packets(kind: str, form: str) -> None:
     assert all(one.begin > MEGABYTE for one in splits[1:])
 
 
+@pytest.mark.wide
 def test_headers_that_a_sender_made_up_are_no_cut() -> None:
     """Values that have, in each segment and at the same place of it, a header of a packet that ends at the next one: a
     chain as good as the true one."""

@@ -77,6 +77,7 @@ def test_a_mistake_in_python_says_what_was_meant(options_: dict[str, Any], said:
         list(capture.read(CAPTURE, **options_))
 
 
+@pytest.mark.wide
 def test_each_set_of_names_gives_the_nearest() -> None:
     for known in (
         schema.api_keys().values(),
