@@ -12,7 +12,7 @@ import kwire
 sys.path.insert(0, str(Path(__file__).parent))
 # Trees of documents are full of circles. Python would go over all of them again and again: half of the time.
 gc.freeze()
-gc.set_threshold(50_000, 10, 5)
+gc.set_threshold(100_000, 50, 1_000)
 
 project = "kwire"
 author = "The kwire authors"

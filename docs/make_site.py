@@ -256,7 +256,7 @@ def main(arguments: list[str]) -> int:
     if not (laid_out_before(new, BUILD / "source") and (out / "index.html").exists()):
         for one in (trees, out):
             shutil.rmtree(one, ignore_errors=True)
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-j", "auto", "-c", str(ROOT / "docs")]
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-c", str(ROOT / "docs")]
     if subprocess.run([*command, "-b", "html", "-d", str(trees), str(BUILD / "source"), str(out)]).returncode:
         # Sphinx warns about a page only while it reads it.
         shutil.rmtree(trees, ignore_errors=True)
