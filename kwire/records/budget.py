@@ -34,7 +34,7 @@ class Budget:
     __slots__ = ("_left", "_limits", "_patience", "short")
 
     def __init__(self, limits: Limits) -> None:
-        self.short = False
+        self.short: bool = False
         self._limits = limits
         self._left = limits.total
         self._patience = limits.total // 4

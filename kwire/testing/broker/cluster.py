@@ -121,18 +121,18 @@ class Cluster:
         self.topics: dict[str, Topic] = {}
         self.by_id: dict[UUID, Topic] = {}
         self.groups: dict[str, Group] = {}
-        self.sessions = Sessions(self.settings.max_sessions)
-        self.transactions = Transactions(self)
+        self.sessions: Sessions = Sessions(self.settings.max_sessions)
+        self.transactions: Transactions = Transactions(self)
         rates = {ApiKey.PRODUCE: self.settings.produce_rate, ApiKey.FETCH: self.settings.fetch_rate}
-        self.quotas = Quotas({int(key): rate for key, rate in rates.items() if rate})
-        self.next_producer = 0
+        self.quotas: Quotas = Quotas({int(key): rate for key, rate in rates.items() if rate})
+        self.next_producer: int = 0
         self.producers: dict[int, int] = {}
         """Producer id -> its newest epoch."""
         self._random = random.Random(self.seed)
-        self.id = str(self.new_id())
-        self.size = 0
+        self.id: str = str(self.new_id())
+        self.size: int = 0
         """Bytes of all logs."""
-        self.partitions = 0
+        self.partitions: int = 0
 
     def at_least(self, release: str) -> bool:
         """Whether the cluster is of ``release`` or newer."""

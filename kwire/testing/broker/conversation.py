@@ -70,7 +70,7 @@ class Conversation:
         write: Callable[[bytes], None],
         close: Callable[[], None],
     ) -> None:
-        self.closed = False
+        self.closed: bool = False
         self.choked = False
         """Whether bytes wait to be written: nothing is handled until they are."""
         core.connections += 1
@@ -321,12 +321,12 @@ class Core:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.faults = Faults(cluster.seed)
-        self.recording = Recording(cluster.settings.max_recorded)
+        self.faults: Faults = Faults(cluster.seed)
+        self.recording: Recording = Recording(cluster.settings.max_recorded)
         self.conversations: set[Conversation] = set()
         self.connections = 0
         """Connections that there were."""
-        self.changed = False
+        self.changed: bool = False
         """Whether something happened that others may wait for."""
 
     def connect(

@@ -106,12 +106,17 @@ class Rule:
         times: int | None = None,
         share: float = 1.0,
     ) -> None:
-        self.key = None if api is None else names.api_key(api)
-        self.topic, self.partition, self.client, self.node = topic, partition, client, node
-        self.nth, self.times, self.share = nth, times, share
-        self.seen = 0
+        self.key: int | None = None if api is None else names.api_key(api)
+        self.topic: str | None = topic
+        self.partition: int | None = partition
+        self.client: str | None = client
+        self.node: int | None = node
+        self.nth: int | None = nth
+        self.times: int | None = times
+        self.share: float = share
+        self.seen: int = 0
         """Requests that it was for."""
-        self.acted = 0
+        self.acted: int = 0
         """Requests on which it acted."""
         self._does = Plan()
         for name, number in (("nth", nth), ("times", times)):
@@ -204,7 +209,7 @@ class Faults:
 
     def __init__(self, seed: int = 0) -> None:
         self.rules: list[Rule] = []
-        self.chance = random.Random(seed)
+        self.chance: random.Random = random.Random(seed)
 
     def plan(self, ask: Asked) -> Plan:
         """What is to happen to a request."""

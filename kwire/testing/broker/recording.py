@@ -100,7 +100,7 @@ class Recording:
         self.exchanges: deque[Exchange] = deque(maxlen=_MOST_EXCHANGES)
         self.errors: deque[KwireError] = deque(maxlen=_MOST_EXCHANGES)
         """Why connections were closed: bytes or steps of a client that are not allowed."""
-        self.count = 0
+        self.count: int = 0
         """All exchanges."""
         self._most = most
         self._size = 0

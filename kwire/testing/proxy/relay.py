@@ -106,7 +106,7 @@ class Relay:
         self.node_id = node_id
         self.fetched: list[tuple[str, int]] = []
         """What the session of Fetch covers."""
-        self.closed = False
+        self.closed: bool = False
         self._shared = shared
         self._connected = connected
         self._to_client, self._to_broker, self._close = to_client, to_broker, close

@@ -114,8 +114,9 @@ class Proxy(Hosted):
             raise ValueError(f"{upstream!r} is no address such as kafka:9092")
         self._upstream = name.strip("[]"), int(number)
         self._host, self._port = host, port
-        self._tls, self.upstream_tls = tls, upstream_tls
-        self.shared = Shared(Faults(seed), Recording(max_recorded), self)
+        self._tls = tls
+        self.upstream_tls: ssl.SSLContext | None = upstream_tls
+        self.shared: Shared = Shared(Faults(seed), Recording(max_recorded), self)
         self._doors: list[_Door] = []
         self._clients: set[_Client] = set()
         self._connections = 0
