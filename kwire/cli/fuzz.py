@@ -78,7 +78,8 @@ def register(subparsers: Any) -> None:
         action=Names,
         default=None,
         metavar="CODES",
-        help="exit codes that refuse a frame (default: 1); any other but 0 is a crash",
+        help="exit codes that refuse a frame (default: 1, which is that of a Python error too); any other but 0 is a "
+        "crash",
     )
     feed.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help="for each frame (default: 5)")
     feed.add_argument("--memory", type=int, default=1024, metavar="MIB", help="the parser may take (default: 1024)")
@@ -88,6 +89,11 @@ def register(subparsers: Any) -> None:
         type=int,
         metavar="N",
         help="ask at most so many frames, spread over all (default: all with --lines, else 2000)",
+    )
+    feed.add_argument(
+        "--role",
+        choices=("request", "response", "records"),
+        help="ask only about these: a parser of requests has no use for responses (default: all)",
     )
     feed.add_argument("--junit", metavar="FILE", help="write what came out as JUnit's XML")
     feed.add_argument("--json", metavar="FILE", help="write what came out as JSON")
@@ -164,7 +170,8 @@ def run_parser(args: argparse.Namespace) -> int:
         parser: feeding.Lines | feeding.Once = feeding.Lines(args.cmd, bounds)
     else:
         parser = feeding.Once(args.cmd, bounds, [int(one) for one in codes])
-    some = corpus.spread(list(_chosen(args)), args.most or (0 if args.lines else 2000))
+    asked = [one for one in _chosen(args) if args.role in (None, one.role)]
+    some = corpus.spread(asked, args.most or (0 if args.lines else 2000))
     try:
         with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
             task = bar.add_task("asking", total=len(some))
@@ -179,5 +186,5 @@ def run_parser(args: argparse.Namespace) -> int:
         if wanted is not None:
             fuzz_reports.write(wanted, form(outcome))
     if not outcome.asked:
-        raise KwireError("the parser was asked nothing, or skipped all: see --api and --kind")
+        raise KwireError("the parser was asked nothing, or skipped all: see --api, --role and --kind")
     return int(bool(outcome.groups))

@@ -1,6 +1,6 @@
 """Kafka traffic in Spark: the data source ``kwire`` and the column functions.
 
-    import kwire.spark                                   # before the session is made
+    import kwire.spark                                   # best before the session is made
     frames = spark.read.format("kwire").option("table", "frames").load("captures/*.pcap")
     df.select(kwire.spark.decode_request("payload"))
 
@@ -19,6 +19,7 @@ This is the only package that imports pyspark. Its modules:
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from kwire.errors import MissingExtraError
@@ -133,7 +134,6 @@ _LAZY = {
 }
 
 del pyspark
-prefer_drivers_python()
 
 
 def __getattr__(name: str) -> Any:
@@ -162,3 +162,16 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(KwireDataSource)
     for name, function in sql_functions().items():
         spark.udf.register(name, function)
+
+
+def _register_late() -> None:
+    """Registers kwire with a session that was made before this import, which cannot find it by itself."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession as Session
+
+    if SparkContext._active_spark_context is not None and (active := Session.getActiveSession()) is not None:
+        register(active)
+
+
+if prefer_drivers_python() and "pyspark.sql.session" in sys.modules:
+    _register_late()

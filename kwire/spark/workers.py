@@ -7,9 +7,10 @@ PySpark takes the name from ``PYSPARK_PYTHON`` when the context starts. The JVM 
 it inherits when it is launched. So both are set when ``kwire.spark`` is imported. A value that is set already (by the
 user, ``spark-submit`` or a platform) is left alone.
 
-That is too late only for a context that was started before the import. ``use_drivers_python`` repairs this for a local
-master. On a cluster, the executors' Python is the cluster's affair. With Spark Connect, the workers' Python is the
-server's.
+That is too late only for a context that was started before the import: it looks for data sources with that other
+Python. A session that is there then gets kwire by ``kwire.spark.register``. ``use_drivers_python`` makes the workers of
+a local master run the driver's. On a cluster, the executors' Python is the cluster's affair. With Spark Connect, the
+workers' Python is the server's.
 
 What a worker has loaded is left out of the collection that PySpark does after each task (``begin_task``).
 
@@ -60,12 +61,14 @@ LACKS: Final = (OSError, MemoryError, ImportError)
 """Raised if a machine or a store lacks something."""
 
 
-def prefer_drivers_python() -> None:
-    """Sets the environment variables that are not set."""
+def prefer_drivers_python() -> bool:
+    """Sets the environment variables, and says whether it did: not where one of them is set."""
     # PYSPARK_DRIVER_PYTHON alone means that somebody chose. PySpark then falls back from one to the other itself.
-    if not any(os.environ.get(name) for name in VARIABLES):
-        for name in VARIABLES:
-            os.environ[name] = sys.executable
+    if any(os.environ.get(name) for name in VARIABLES):
+        return False
+    for name in VARIABLES:
+        os.environ[name] = sys.executable
+    return True
 
 
 def context_of(spark: SparkSession) -> SparkContext | None:

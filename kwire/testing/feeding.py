@@ -59,6 +59,8 @@ _STEP: Final = 0.05
 _SAID: Final = 300
 """Characters of what a parser says that are kept."""
 _VERDICTS: Final[dict[str, Said]] = {"accept": "accept", "refuse": "refuse", "skip": "skip"}
+_ERRORS: Final = 4 << 10
+"""Bytes of standard error that are kept."""
 _LINE: Final = 64 << 20
 """Bytes of an answer at most."""
 
@@ -89,9 +91,12 @@ class _Process:
             words,
             stdin=subprocess.PIPE if take else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        assert self.process.stderr is not None
+        os.set_blocking(self.process.stderr.fileno(), False)
+        self._errors = b""
         self._status = Path(f"/proc/{self.process.pid}/status")
 
     def peak(self) -> int:
@@ -101,12 +106,21 @@ class _Process:
             return int(found[1]) << 10 if found else 0
         return 0
 
+    def last_words(self) -> str:
+        """The last line that it wrote to standard error."""
+        assert self.process.stderr is not None
+        with contextlib.suppress(BlockingIOError, ValueError):
+            while part := os.read(self.process.stderr.fileno(), 1 << 16):
+                self._errors = (self._errors + part)[-_ERRORS:]
+        return self._errors.decode("utf-8", "replace").strip().rpartition("\n")[2][-_SAID:]
+
     def end(self) -> int:
         """Ends it if it still runs. Returns its exit code."""
         if self.process.poll() is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-        for stream in (self.process.stdin, self.process.stdout):
+        self.last_words()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
@@ -127,6 +141,7 @@ class _Process:
             if left <= 0:
                 return bytes(said), "hang"
             readable, writable, _ = select.select([out], [into] if data else [], [], min(left, _STEP))
+            self.last_words()
             if writable:
                 with contextlib.suppress(BlockingIOError):
                     try:
@@ -188,7 +203,9 @@ class Once:
             return Answer(beyond, detail)
         if code == 0:
             return Answer("accept", detail)
-        return Answer("refuse" if code in self._refused else "crash", f"exit code {code} {detail}".strip())
+        if code in self._refused:
+            return Answer("refuse", f"exit code {code} {detail}".strip())
+        return Answer("crash", f"exit code {code} {detail or process.last_words()}".strip())
 
     def close(self) -> None:
         """Removes its files."""
@@ -215,8 +232,9 @@ class Lines:
             return Answer(beyond)
         if not said.endswith(b"\n"):
             code = self._process.end()
+            detail = said.decode("utf-8", "replace")[-_SAID:] or self._process.last_words()
             self._process = None
-            return Answer("crash", f"ended with exit code {code} {said.decode('utf-8', 'replace')[-_SAID:]}".strip())
+            return Answer("crash", f"ended with exit code {code} {detail}".strip())
         return _answer(said)
 
     def close(self) -> None:

@@ -21,10 +21,11 @@ from uuid import UUID
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-import kwire
 from kwire import schema
 from kwire.codec import registry
 from kwire.codec.objects import WireMessage, WireStruct
+from kwire.protocol import names
+from kwire.protocol.headers import request_header_version, response_header_version
 from kwire.schema import model
 
 __all__ = ["Frame", "frames", "layouts", "messages"]
@@ -89,10 +90,7 @@ def _struct(layout: model.StructLayout, message: model.Message, unknown_tags: bo
         same = getattr(default, one.name)
         fields[one.name] = st.one_of(st.just(() if same == [] else same), _field(one, message, unknown_tags))
     if layout.flexible and unknown_tags:
-        known = {one.tag for one in layout.tagged}
-        tags = st.one_of(st.integers(0, 200), st.integers(0, MAX_TAG)).filter(lambda tag: tag not in known)
-        unknown = st.dictionaries(tags, st.binary(max_size=12), min_size=1, max_size=3)
-        fields["unknown_tagged_fields"] = st.one_of(st.none(), unknown)
+        fields["unknown_tagged_fields"] = st.one_of(st.none(), _unknown(frozenset(one.tag for one in layout.tagged)))
 
     def made(**values: Any) -> WireStruct:
         return cls(**values)
@@ -100,6 +98,12 @@ def _struct(layout: model.StructLayout, message: model.Message, unknown_tags: bo
     # Hypothesis prints what was drawn as a call of this name: that of a struct has its message in front.
     made.__name__ = cls.__qualname__
     return st.builds(made, **fields)
+
+
+def _unknown(known: frozenset[int]) -> SearchStrategy[dict[int, bytes]]:
+    """Tagged fields that are not among ``known``."""
+    tags = st.one_of(st.integers(0, 200), st.integers(0, MAX_TAG)).filter(lambda tag: tag not in known)
+    return st.dictionaries(tags, st.binary(max_size=12), min_size=1, max_size=3)
 
 
 def _field(one: model.FieldLayout, message: model.Message, unknown_tags: bool) -> SearchStrategy[Any]:
@@ -139,11 +143,20 @@ class Frame:
 
 
 def frames(
-    *, api_key: int | None = None, kinds: tuple[model.Kind, ...] = ("request", "response")
+    *, api_key: int | str | None = None, kinds: tuple[model.Kind, ...] = ("request", "response")
 ) -> SearchStrategy[Frame]:
-    """Requests and responses with their headers, of all APIs or of one."""
+    """Requests and responses with their headers, of all APIs or of one: its key or its name.
 
-    layout = st.sampled_from(_layouts(kinds, api_key))
+    Strings may have lone surrogates, which stand for bytes that are no UTF-8: ``text.encode("utf-8",
+    "surrogateescape")`` is what the frame has. Raises ``UnsupportedVersionError`` for a name that no API has, and
+    ``ValueError`` for a key.
+    """
+    if isinstance(api_key, str):
+        api_key = names.api_key(api_key)
+    known = _layouts(kinds, api_key)
+    if not known:
+        raise ValueError(f"no {' or '.join(kinds)} has the API key {api_key}")
+    layout = st.sampled_from(known)
 
     @st.composite
     def draw_frame(draw: DrawFn) -> Frame:
@@ -151,11 +164,18 @@ def frames(
         body = draw(messages(message, version))
         correlation_id = draw(st.integers(*_INTEGERS["int32"]))
         assert message.api_key is not None
+        values: dict[str, Any] = {"correlation_id": correlation_id}
         if message.kind == "request":
-            client_id = draw(st.one_of(st.none(), st.text(max_size=12)))
-            data = kwire.encode_request(body, api_version=version, correlation_id=correlation_id, client_id=client_id)
+            header, number = schema.message("RequestHeader"), request_header_version(message.api_key, version)
+            values |= {"request_api_key": message.api_key, "request_api_version": version}
+            if number > 0:
+                values["client_id"] = draw(st.one_of(st.none(), st.text(max_size=12)))
         else:
-            data = kwire.encode_response(body, api_version=version, correlation_id=correlation_id)
+            header, number = schema.message("ResponseHeader"), response_header_version(message.api_key, version)
+        if model.layout(header, number).flexible:
+            values["unknown_tagged_fields"] = draw(st.one_of(st.none(), _unknown(frozenset())))
+        head = registry.codec(header, number).encode(registry.message_class(header)(**values))
+        data = head + registry.codec(message, version).encode(body)
         return Frame(message.kind, message.api_key, version, correlation_id, body, data)
 
     return draw_frame()

@@ -21,7 +21,7 @@ from pyspark.sql import functions as sql
 import kwire.spark
 from kwire.errors import KwireError
 from kwire.spark.arrow import mapped
-from kwire.spark.workers import begin_task, plainly
+from kwire.spark.workers import VARIABLES, begin_task, plainly
 
 
 def frozen(_: Iterable[Any]) -> Iterator[pa.RecordBatch]:
@@ -69,6 +69,23 @@ def test_the_data_source_imports_neither_codec_nor_columns_and_the_package_has_e
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[]", "set()"]
+
+
+@pytest.mark.wide
+def test_a_session_that_was_there_before_the_import_finds_the_data_source(captures: Path, tmp_path: Path) -> None:
+    # A Python of that name without kwire, as on the path of whoever has not activated an environment.
+    (tmp_path / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    (tmp_path / "python3").chmod(0o755)
+    code = (
+        "from pyspark.sql import SparkSession\n"
+        "spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"
+        "import kwire.spark\n"
+        f"print(spark.read.format('kwire').load({str(captures)!r}).limit(3).count())\n"
+    )
+    env = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+    env["PATH"] = f"{tmp_path}:{env['PATH']}"
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "3"
 
 
 def _streamed(spark: SparkSession, path: Path, **options: str) -> None:

@@ -86,7 +86,8 @@ def check(apis: Iterable[str], kinds: Iterable[str]) -> None:
     ):
         for one in names:
             if one not in known:
-                raise ValueError(no_such(what, one, known))
+                kinds_there = f"; there are {', '.join([*SHAPES, *KINDS])}, and those of records and captures"
+                raise ValueError(no_such(what, one, known) + kinds_there * (what == "kind"))
 
 
 def spread(some: Sequence[Case], most: int) -> list[Case]:

@@ -14,7 +14,7 @@ from kwire.schema import model
 from kwire.testing.corpus.case import Case, Recipe, Role
 from kwire.testing.corpus.damage import ACCEPT, Damaged, damaged
 from kwire.testing.corpus.fields import Piece, joined, pieces, starts
-from kwire.testing.corpus.shapes import SHAPES, value
+from kwire.testing.corpus.shapes import SHAPES, UNKNOWN, value
 
 __all__ = ["CLIENT_ID", "CORRELATION_ID", "frame_cases", "remade"]
 
@@ -34,8 +34,8 @@ def frame_cases(
     """The cases of a layout: each shape as it is, and each kind of damage to the shape ``one``."""
     for shape in SHAPES:
         if shape in shapes:
-            made = _Frame(message, version, value(message, version, shape, seed))
-            yield made.case(shape=shape)
+            made = _Frame(message, version, value(message, version, shape, seed), shape)
+            yield made.case(shape)
     if kinds:
         made = _Frame(message, version, value(message, version, "one", seed))
         for one in damaged(made.parts, kinds, made.border()):
@@ -47,7 +47,7 @@ def remade(case: Case, body: WireStruct) -> Case | None:
     recipe = case.recipe
     if recipe is None:
         return None
-    frame = _Frame(recipe.message, case.version, body)
+    frame = _Frame(recipe.message, case.version, body, case.shape)
     if not recipe.damage:
         return frame.case(case.shape)
     if not recipe.path:
@@ -64,9 +64,9 @@ def remade(case: Case, body: WireStruct) -> Case | None:
 class _Frame:
     """A valid frame in pieces."""
 
-    def __init__(self, message: model.Message, version: int, body: WireStruct) -> None:
+    def __init__(self, message: model.Message, version: int, body: WireStruct, shape: str = "one") -> None:
         self.message, self.version, self.body = message, version, body
-        header = _header(message, version)
+        header = _header(message, version, shape)
         self.first = len(header)
         """The index of the first piece of the body."""
         inner = pieces(model.layout(message, version), body)
@@ -125,7 +125,8 @@ class _Frame:
         )
 
 
-def _header(message: model.Message, version: int) -> list[Piece]:
+def _header(message: model.Message, version: int, shape: str) -> list[Piece]:
+    """The pieces of a header. It has tagged fields that no schema knows where the body has them."""
     assert message.api_key is not None
     if message.kind == "request":
         header = schema.message("RequestHeader")
@@ -142,4 +143,7 @@ def _header(message: model.Message, version: int) -> list[Piece]:
         header = schema.message("ResponseHeader")
         number = response_header_version(message.api_key, version)
         made = registry.message_class(header).from_dict({"correlation_id": CORRELATION_ID})
-    return pieces(model.layout(header, number), made)
+    layout = model.layout(header, number)
+    if layout.flexible and shape == "unknown-tags":
+        made.unknown_tagged_fields = dict.fromkeys(UNKNOWN, b"new")
+    return pieces(layout, made)

@@ -15,7 +15,7 @@ from kwire.codec import registry
 from kwire.codec.objects import WireStruct, same
 from kwire.schema import model
 
-__all__ = ["SHAPES", "Shape", "magic_of", "value"]
+__all__ = ["SHAPES", "UNKNOWN", "Shape", "magic_of", "value"]
 
 Shape = Literal["one", "empty", "many", "nulls", "largest", "unknown-tags"]
 """Type: name of a shape, one of ``SHAPES``."""
@@ -26,15 +26,15 @@ SHAPES: Final[dict[Shape, str]] = {
     "many": "three elements in each array",
     "nulls": "null wherever it is allowed",
     "largest": "the largest and the least numbers, strings of 300 bytes, 130 numbers in an array",
-    "unknown-tags": "two tagged fields that no schema knows in each struct",
+    "unknown-tags": "two tagged fields that no schema knows in each struct, and in the header",
 }
 """Each shape, and what a value of it is like."""
 
 _MOST: Final = 130
 """Elements of an array of numbers: its compact count takes two bytes."""
 _LONG: Final = 300
-_UNKNOWN: Final = (10_000, 0x7FFF_FFFE)
-"""Tags that no schema knows. The second is the largest: to Kafka 2**31 - 1 says that there is no tag."""
+UNKNOWN: Final = (10_000, 0x7FFF_FFFE)
+"""Tags (int) that no schema knows. The second is the largest: to Kafka 2**31 - 1 says that there is no tag."""
 _DEEP: Final = 3
 _MAGICS: Final = {"ProduceRequest": (2, 3), "FetchResponse": (2, 4)}
 """The versions from which on record sets have magic 1, and magic 2."""
@@ -70,7 +70,7 @@ class _Maker:
             for one in layout.tagged:
                 setattr(made, one.name, self.set(one, getattr(made, one.name), depth))
         if layout.flexible and self.shape == "unknown-tags":
-            made.unknown_tagged_fields = {tag: self.rng.randbytes(3) for tag in _UNKNOWN}
+            made.unknown_tagged_fields = {tag: self.rng.randbytes(3) for tag in UNKNOWN}
         return made
 
     def set(self, one: model.FieldLayout, default: Any, depth: int) -> Any:

@@ -16,6 +16,7 @@ from kwire.codec import registry
 from kwire.errors import DecodeError, KwireError
 from kwire.testing import corpus
 from kwire.testing.corpus import Case
+from kwire.testing.corpus.shapes import UNKNOWN
 
 SOME = ["ApiVersions", "ConsumerGroupHeartbeat", "Fetch", "Metadata", "SaslHandshake"]
 """APIs with old and new versions, tagged fields, nullable structs, record sets, and a header that is an exception."""
@@ -111,6 +112,15 @@ def test_a_line_of_a_record_set_has_its_records() -> None:
     made = lines["records/gzip/records-one-c"]["decodes"]
     assert made == [{"offset": 7, "timestamp": 1_700_000_000_000, "key": "a2V5", "value": "dmFsdWU=", "headers": []}]
     assert lines["records/gzip/batch-bomb-a"]["decodes"] is None
+
+
+def test_a_header_has_unknown_tags_where_the_body_has_them() -> None:
+    for one in corpus.cases(["Heartbeat"], ["unknown-tags"], versions=[4]):
+        if one.role == "request":
+            header = kwire.decode_request(one.data).header
+        else:
+            header = kwire.decode_response(one.data, api_key=one.api_key, api_version=one.version).header
+        assert header.unknown_tagged_fields == dict.fromkeys(UNKNOWN, b"new")
 
 
 def test_the_same_arguments_give_the_same_cases() -> None:

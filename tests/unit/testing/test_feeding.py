@@ -67,6 +67,25 @@ def test_a_parser_that_answers_lines_goes_on_after_what_ended_it(lines: Lines, t
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted on Linux")
+def test_what_a_parser_said_at_last_is_told(lines: Lines, tmp_path: Path) -> None:
+    does(tmp_path, "sys.stderr.write('x' * 99_999 + chr(10)); raise ImportError('no such module')")
+    answer = lines.ask(case())
+    assert (answer.said, answer.detail) == ("crash", "ended with exit code 1 ImportError: no such module")
+    once = Once(command(tmp_path, ONCE, "sys.exit('cannot begin')") + " {}", Bounds(20.0), refused=[3])
+    assert once.ask(case()) == Answer("crash", "exit code 1 cannot begin")
+    once.close()
+
+
+def test_a_parser_of_requests_is_asked_about_requests_only(tmp_path: Path) -> None:
+    # It ends at a response.
+    parser = command(tmp_path, LINES, "role == 'request' or os._exit(1)")
+    made = tmp_path / "out.json"
+    words = ["fuzz", "run", "--lines", "--cmd", parser, "--api", "Heartbeat", "--kind", "one", "--json", str(made)]
+    assert cli.main([*words, "--role", "request"]) == 0
+    assert json.loads(made.read_text())["asked"] == 5
+    assert cli.main(words) == 1
+
+
 def test_a_parser_that_takes_too_much_memory_is_ended(lines: Lines, tmp_path: Path) -> None:
     does(tmp_path, "much = b'x' * (300 << 20); time.sleep(20)")
     assert lines.ask(case()).said == "memory"

@@ -7,7 +7,7 @@ import random
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 import kwire
@@ -15,6 +15,7 @@ import kwire.messages
 from kwire import schema
 from kwire.codec import registry
 from kwire.codec.objects import WireMessage
+from kwire.errors import UnsupportedVersionError
 from kwire.testing import Frame, frames, messages, mutate, mutations
 
 FETCH = schema.message("FetchRequest")
@@ -37,6 +38,22 @@ def test_every_frame_decodes_to_what_it_was_made_from(frame: Frame):
 @given(frames(api_key=1, kinds=("request",)))
 def test_frames_can_be_of_one_api_and_kind(frame: Frame):
     assert (frame.kind, frame.api_key) == ("request", 1)
+
+
+@pytest.mark.parametrize("api_key", [12, "Heartbeat"])
+def test_headers_have_tagged_fields_that_no_schema_knows(api_key: int | str):
+    def has_tags(frame: Frame) -> bool:
+        return bool(kwire.decode_request(frame.data).header.unknown_tagged_fields)
+
+    found = find(frames(api_key=api_key, kinds=("request",)), has_tags)
+    assert found.api_key == 12
+
+
+def test_an_api_that_there_is_not_is_said():
+    with pytest.raises(UnsupportedVersionError, match="did you mean 'Heartbeat'"):
+        frames(api_key="Heartbeet")
+    with pytest.raises(ValueError, match="no request or response has the API key 999"):
+        frames(api_key=999)
 
 
 @given(messages(FETCH, 12, unknown_tags=False))
