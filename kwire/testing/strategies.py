@@ -14,6 +14,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -90,7 +91,7 @@ def _struct(layout: model.StructLayout, message: model.Message, unknown_tags: bo
         same = getattr(default, one.name)
         fields[one.name] = st.one_of(st.just(() if same == [] else same), _field(one, message, unknown_tags))
     if layout.flexible and unknown_tags:
-        fields["unknown_tagged_fields"] = st.one_of(st.none(), _unknown(frozenset(one.tag for one in layout.tagged)))
+        fields["unknown_tagged_fields"] = st.one_of(st.none(), _unknown({one.tag for one in layout.tagged}))
 
     def made(**values: Any) -> WireStruct:
         return cls(**values)
@@ -100,7 +101,7 @@ def _struct(layout: model.StructLayout, message: model.Message, unknown_tags: bo
     return st.builds(made, **fields)
 
 
-def _unknown(known: frozenset[int]) -> SearchStrategy[dict[int, bytes]]:
+def _unknown(known: Container[int | None]) -> SearchStrategy[dict[int, bytes]]:
     """Tagged fields that are not among ``known``."""
     tags = st.one_of(st.integers(0, 200), st.integers(0, MAX_TAG)).filter(lambda tag: tag not in known)
     return st.dictionaries(tags, st.binary(max_size=12), min_size=1, max_size=3)
@@ -173,7 +174,7 @@ def frames(
         else:
             header, number = schema.message("ResponseHeader"), response_header_version(message.api_key, version)
         if model.layout(header, number).flexible:
-            values["unknown_tagged_fields"] = draw(st.one_of(st.none(), _unknown(frozenset())))
+            values["unknown_tagged_fields"] = draw(st.one_of(st.none(), _unknown(set())))
         head = registry.codec(header, number).encode(registry.message_class(header)(**values))
         data = head + registry.codec(message, version).encode(body)
         return Frame(message.kind, message.api_key, version, correlation_id, body, data)
