@@ -81,6 +81,8 @@ SO_GOOD: Final = 4
 """YES, if what follows does not speak against it."""
 MOST_FOLLOWING: Final = 5
 """Answers behind an exchange that are looked at whether somebody asked for them."""
+BEFORE_ALL: Final = -(1 << 62)
+"""Less than the number of any packet. Those of pieces that an earlier file left have negative numbers."""
 SHORTEST_REQUEST: Final = 14
 """Bytes of a request, its size included."""
 
@@ -510,11 +512,11 @@ def _answer_behind(
         begin = pieces[q].off + pos - pieces[q].pos
         if pieces[q].pos <= pos:
             there, after = run_of(pieces, q, other.seen, begin + 8)
-            if there - begin < 8 and (last < 0 or after >= other.seen):
+            if there - begin < 8 and (last == BEFORE_ALL or after >= other.seen):
                 return more, none, none, known
             length = i32(data, begin) if there - begin >= 8 else length
         if length < 0 or length > LARGEST_FRAME:
-            if last < 0:
+            if last == BEFORE_ALL:
                 return int64(NO), none, none, known
             # What begins with the next segment is tried.
             q = q + 1 if pieces[q].pos <= pos else q
@@ -600,7 +602,7 @@ def torn_ends_here(window: Window, capture: Capture, scratch: Scratch, reader: A
     if row < 0 or capture.waiting[row].doubted != TORN:
         return NO
     wanted = int64(capture.waiting[row].id)
-    said, q, _, _ = _answer_behind(window, capture, scratch, reader, wanted, int64(-1))
+    said, q, _, _ = _answer_behind(window, capture, scratch, reader, wanted, int64(BEFORE_ALL))
     if said != YES:
         return said
     return int64(YES) if window.pieces[q].ack == reader.pos else int64(NO)

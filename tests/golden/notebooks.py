@@ -63,6 +63,7 @@ def ran(path: Path) -> list[list[Output]]:
 
     with tempfile.TemporaryDirectory() as home, rc_context():
         named = {"KWIRE_CAPTURE": str(GOLDEN / CAPTURES[path.stem]), "IPYTHONDIR": home, "MPLCONFIGDIR": home}
+        main = sys.modules["__main__"]
         with patch.dict(os.environ, named):
             shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
             try:
@@ -75,6 +76,8 @@ def ran(path: Path) -> list[list[Output]]:
                 pyplot.close("all")
                 shell.reset()
                 InteractiveShell.clear_instance()
+                # The shell has put a module of its own in its place.
+                sys.modules["__main__"] = main
 
 
 def outputs_of(shell: Any, number: int, cell: dict[str, Any]) -> list[Output]:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from mixed_connections import close_together, mixture, out_of_order, with_loss
 from packets import Connection, Packet, metadata, pcap, pcapng
 
-from kwire.capture.state import STATE
+from kwire.capture.state import STATE, STATE_VERSION
 from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError
 from kwire.kernels.engine import MACHINE, PYTHON, using
@@ -252,7 +252,7 @@ def test_what_is_no_state_is_refused() -> None:
 
 @pytest.mark.parametrize("said", [{}, {b"kwire": b'{"version": 99, "now": 0}'}, {b"kwire": b"{}"}, {b"other": b"1"}])
 def test_a_state_of_another_version_is_refused(said: dict[bytes, bytes]) -> None:
-    with pytest.raises(CaptureError, match=r"a state of version (None|99): this is version 11"):
+    with pytest.raises(CaptureError, match=rf"a state of version (None|99): this is version {STATE_VERSION}"):
         Tracker().restore(state().replace_schema_metadata(said))
 
 
