@@ -29,7 +29,7 @@ try:
 except ImportError as _missing:
     raise MissingExtraError("kwire.spark", "spark") from _missing
 
-from kwire.spark.workers import prefer_drivers_python, use_drivers_python
+from kwire.spark.workers import context_of, prefer_drivers_python, use_drivers_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -166,10 +166,11 @@ def register(spark: SparkSession) -> None:
 
 def _register_late() -> None:
     """Registers kwire with a session that was made before this import, which cannot find it by itself."""
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession as Session
 
-    if SparkContext._active_spark_context is not None and (active := Session.getActiveSession()) is not None:
+    active = Session.getActiveSession()
+    # With Spark Connect the server has its own kwire.
+    if active is not None and context_of(active) is not None:
         register(active)
 
 
