@@ -56,7 +56,7 @@ OF_A_PACKET: Final = 300
 OF_A_FRAME: Final = 150
 """And a frame."""
 
-MANY: Final = 5_000
+MANY: Final = 8_000
 """Packets of one window for which Python needs longer than it takes to compile what they need."""
 
 F = TypeVar("F", bound=Callable[..., Any])
