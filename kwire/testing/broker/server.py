@@ -22,10 +22,10 @@ import ssl
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Final
 
 from kwire import records, versions
+from kwire.opening import replaced
 from kwire.protocol import names
 from kwire.records import Record
 from kwire.testing.broker.authentication import Sasl
@@ -207,8 +207,9 @@ class Broker(Hosted):
         return self.in_loop(self._core.recording.pcapng)
 
     def write_pcapng(self, path: str | PathLike[str]) -> None:
-        """Write ``pcapng`` into a file."""
-        Path(path).write_bytes(self.pcapng())
+        """Write ``pcapng`` into a new file, which takes the place of one of its name. Raises ``OSError``."""
+        with replaced(path) as (partial, mode), partial.open(f"{mode}b") as file:
+            file.write(self.pcapng())
 
     # -- connections
 

@@ -16,10 +16,10 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 from typing import Any, Final
 
 from kwire.errors import KwireError
+from kwire.opening import replaced
 from kwire.protocol import names
 from kwire.protocol.splitter import DEFAULT_LIMIT
 from kwire.testing.broker.asking import NEVER
@@ -225,8 +225,9 @@ class Proxy(Hosted):
         return self.in_loop(self.shared.recording.pcapng)
 
     def write_pcapng(self, path: str | PathLike[str]) -> None:
-        """Write ``pcapng`` into a file."""
-        Path(path).write_bytes(self.pcapng())
+        """Write ``pcapng`` into a new file, which takes the place of one of its name. Raises ``OSError``."""
+        with replaced(path) as (partial, mode), partial.open(f"{mode}b") as file:
+            file.write(self.pcapng())
 
 
 class _Client(asyncio.Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from broker_sockets import Blocking, produce_request
@@ -146,3 +147,13 @@ def test_a_port_in_use_is_said() -> None:
             pass
     with pytest.raises(ValueError, match="2 nodes with 1 ports"):
         Broker(nodes=2, ports=[9092])
+
+
+def test_a_capture_replaces_a_link_and_does_not_follow_it(tmp_path: Path) -> None:
+    other, link = tmp_path / "other", tmp_path / "said.pcapng"
+    other.write_bytes(b"kept")
+    link.symlink_to(other)
+    with Broker() as broker:
+        broker.write_pcapng(link)
+    assert other.read_bytes() == b"kept"
+    assert not link.is_symlink()
