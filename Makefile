@@ -10,6 +10,7 @@ export PYTHONDONTWRITEBYTECODE =
 # What to pass on, e.g.  make test ARGS="-k capture -x"
 ARGS ?=
 FUZZ_SECONDS ?= 60
+FUZZ_HOURS ?= 8
 BENCH ?= $(wildcard benchmarks/[a-z]*.py)
 
 # Not :=, which would take VENV as it is here, whatever a target sets.
@@ -134,9 +135,19 @@ bench:  ## benchmarks, all or those in BENCH (BENCH=benchmarks/codec.py)
 	set -e; for one in $(BENCH); do echo "=== $$one"; $(PY) $$one $(ARGS); done
 
 .PHONY: fuzz
-fuzz:  ## the fuzz harnesses, for FUZZ_SECONDS (60) in all
-	@.ci/setup dev
-	$(PY) -m fuzz --seconds $(FUZZ_SECONDS) $(ARGS)
+fuzz:  ## the fuzz harnesses for FUZZ_SECONDS (60) in all: half of them at random, half guided by coverage
+	@.ci/setup guided
+	$(PY) -m fuzz --seconds $(FUZZ_SECONDS) --kernels python $(ARGS)
+
+.PHONY: fuzz-long
+fuzz-long:  ## the same guided by coverage for FUZZ_HOURS (8), two minutes of each at a time; it goes on where it was
+	@.ci/setup guided
+	$(PY) -m fuzz --way guided --turn 120 --seconds $$(($(FUZZ_HOURS) * 3600)) $(ARGS)
+
+.PHONY: planted
+planted:  ## defects that were planted must be found (ARGS="bounds" for some of them); up to an hour
+	@.ci/setup dev guided
+	$(PY) tests/support/planted.py $(ARGS)
 
 .PHONY: mutants
 mutants:  ## changes of the code that tests must notice (ARGS="codec" for some of them); some 5 minutes
