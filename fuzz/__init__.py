@@ -12,12 +12,13 @@ This module has the seeds that several of them share: what real brokers and clie
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["GOLDEN", "Frame", "golden_frames", "sized", "small_captures"]
+__all__ = ["GOLDEN", "Frame", "damaged", "golden_frames", "sized", "small_captures"]
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
 
@@ -59,6 +60,21 @@ def small_captures(largest: int) -> Iterator[bytes]:
     for path in sorted([*GOLDEN.glob("*/*.pcap*"), *GOLDEN.glob("*/*/*.pcap*")]):
         if path.suffix not in (".gz", ".zst") and path.stat().st_size <= largest:
             yield path.read_bytes()
+
+
+def damaged(data: bytes, rng: random.Random, times: int = 1) -> bytes:
+    """What ``mutate`` does, and numbers that are one too large or too small: a bound that is off by one lets them."""
+    # Not above: where kwire is to be counted, it is not imported before.
+    from kwire.testing.mutation import mutate
+
+    for _ in range(times):
+        if data and rng.random() < 0.3:
+            at = rng.randrange(len(data))
+            # A zigzag varint has one more where its byte has two more.
+            data = data[:at] + bytes([(data[at] + rng.choice((-2, -1, 1, 2))) % 256]) + data[at + 1 :]
+        else:
+            data = mutate(data, rng)
+    return data
 
 
 def sized(frame: bytes) -> bytes:

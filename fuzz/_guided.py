@@ -12,7 +12,7 @@ A folder (``build/fuzz``) keeps what was learnt, so that the next run goes on:
     guided.json     executions, seconds and coverage of each harness
 
 Half of all mutations are those of libFuzzer, with a dictionary (``words``). The others are those of
-``kwire.testing.mutation``, which know lengths and varints. After half of them, checksums are put right (``mended``).
+``fuzz.damaged``, which know lengths and varints. After half of them, checksums are put right (``mended``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -81,8 +81,10 @@ def harnesses(names: Sequence[str]) -> list[str]:
 # --- The process in which kwire is counted ----------------------------------------------------------------------------
 
 
-def imported(names: Sequence[str], kernels: str) -> dict[str, ModuleType]:
-    """The harnesses, with kwire counted. Modules that are imported when they are used are there too."""
+def imported(names: Sequence[str], kernels: str, *, long: bool = False) -> dict[str, ModuleType]:
+    """The harnesses, with kwire counted. Modules that are imported when they are used are there too.
+
+    ``long``: so are the codecs of all seeds. To count one takes longer than hundreds of executions."""
     import atheris
 
     exclude = []
@@ -96,29 +98,38 @@ def imported(names: Sequence[str], kernels: str) -> dict[str, ModuleType]:
             found[name] = import_module(f"fuzz.{name}")
         from kwire.codec import registry
 
-        for harness in found.values():
-            for data in itertools.islice(harness.seeds(), 0, 200, 20):
-                harness.check(data)
+        _used(found, 20)
     compile_ = registry.CompiledCodec._compile
 
     def counted(self: Any, *args: Any, **options: Any) -> Any:
         return atheris.instrument_func(compile_(self, *args, **options))
 
     registry.CompiledCodec._compile = counted  # type: ignore[method-assign]
+    registry._CODECS.clear()
+    if long:
+        _used(found, 1)
     return found
+
+
+def _used(found: Mapping[str, ModuleType], every: int) -> None:
+    for harness in found.values():
+        for data in itertools.islice(harness.seeds(), 0, None if every == 1 else 200, every):
+            # What breaks an invariant is found again, in the fork that notes it.
+            with contextlib.suppress(Exception):
+                harness.check(data)
 
 
 def _mutator(harness: ModuleType) -> Callable[[bytes, int, int], bytes]:
     import atheris
 
-    from kwire.testing.mutation import mutate
+    from fuzz import damaged
 
     mended: Callable[[bytes], bytes] | None = getattr(harness, "mended", None)
 
     def mutated(data: bytes, most: int, seed: int) -> bytes:
         rng = random.Random(seed)
         if rng.random() < 0.5:
-            data = mutate(bytes(data), rng, rng.choice((1, 1, 2)))
+            data = damaged(bytes(data), rng, rng.choice((1, 1, 2)))
         else:
             data = atheris.Mutate(bytes(data), most)
         if mended is not None and rng.random() < 0.5:
@@ -233,7 +244,7 @@ def main() -> int:
 
     failed = False
     with using(PYTHON if args.kernels == "python" else MACHINE):
-        found = imported(args.names, args.kernels)
+        found = imported(args.names, args.kernels, long=args.seconds >= LONG)
         for name, harness in found.items():
             failed |= _turn(name, harness, args)
     return int(failed)

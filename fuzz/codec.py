@@ -1,7 +1,7 @@
 # Invariant: for every layout and any bytes, the compiled and the reference codec give the same verdict: either both
 # decode to equal messages, which encode to the same bytes (and those decode to an equal message again), or both raise a
 # DecodeError with the same path and offset, a LimitError too. Nothing else is ever raised, and no decoding takes memory
-# that its input does not justify.
+# that its input does not justify. Of an object with wrong values, both write the same bytes or refuse the same field.
 """Messages of all layouts, made at random and then damaged, through both implementations of the codec."""
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from fuzz import golden_frames
+from fuzz import damaged, golden_frames
 from kwire import schema
 from kwire.codec import registry
 from kwire.codec.objects import WireStruct
-from kwire.errors import DecodeError
+from kwire.errors import DecodeError, EncodeError
 from kwire.limits import Limits
 from kwire.protocol.headers import decode_request, decode_response
 from kwire.schema import model
 from kwire.testing.corpus.shapes import SHAPES, value
-from kwire.testing.mutation import mutate
 
 MEMORY_PER_BYTE = 600
 """Most that decoding may allocate per byte of input: a struct of a few bytes becomes an object with a dozen slots."""
@@ -132,12 +131,67 @@ def one(rng: random.Random) -> tuple[str, bytes]:
     message, version = rng.choice(_layouts())
     data = registry.codec(message, version).encode(random_message(message, version, rng))
     if rng.random() < 0.9:
-        data = mutate(data, rng, rng.choice((1, 1, 2, 5)))
+        data = damaged(data, rng, rng.choice((1, 1, 2, 5)))
     return f"{message.name} v{version}", data
+
+
+def _structs(value: Any) -> Iterator[WireStruct]:
+    """A struct, and those inside."""
+    if isinstance(value, WireStruct):
+        yield value
+        for field in type(value).FIELDS:
+            yield from _structs(getattr(value, field.name))
+    elif isinstance(value, list):
+        for one in value:
+            yield from _structs(one)
+
+
+WRONG = (
+    None,
+    -1,
+    1 << 80,
+    1.5,
+    "text",
+    "\ud800",
+    b"bytes",
+    (),
+    [None],
+    [1 << 40],
+    {0: b""},
+    {-1: b""},
+    {"a": 1},
+    object(),
+)
+"""Values that fit some fields and no others."""
+
+
+def check_encoding(rng: random.Random) -> None:
+    """Asserts that both codecs write the same of a message that may hold wrong values, or refuse the same field."""
+    message, version = rng.choice(_layouts())
+    made = random_message(message, version, rng)
+    spoilt = rng.choice(list(_structs(made)))
+    names = [*(field.name for field in type(spoilt).FIELDS), "unknown_tagged_fields"]
+    name = rng.choice(names)
+    wrong = {rng.randrange(4): b"x"} if name == "unknown_tagged_fields" and rng.random() < 0.5 else rng.choice(WRONG)
+    try:
+        setattr(spoilt, name, wrong)
+    except AttributeError:
+        # The default that all messages share cannot be changed.
+        return
+    said: list[Any] = []
+    for implementation in registry.IMPLEMENTATIONS:
+        try:
+            said.append(registry.codec(message, version, implementation).encode(made))
+        except EncodeError as error:
+            said.append(error.path)
+    assert said[0] == said[1], f"{message.name} v{version}, {type(spoilt).__qualname__}.{name} = {wrong!r}: {said}"
 
 
 def run(rng: random.Random) -> None:
     """One round."""
+    if rng.random() < 0.1:
+        check_encoding(rng)
+        return
     label, data = one(rng)
     name, _, version = label.rpartition(" v")
     try:

@@ -12,10 +12,10 @@ from typing import Any
 
 import crc32c
 
+from fuzz import damaged
 from kwire.errors import DecodeError
 from kwire.records import CODECS, Limits, Record, decode, encode, to_arrow
 from kwire.testing.corpus.record_sets import RECORD_KINDS, record_cases
-from kwire.testing.mutation import mutate
 
 LIMITS = Limits(decompressed=1 << 20, total=4 << 20)
 
@@ -41,7 +41,8 @@ def _record_set(rng: random.Random) -> bytes:
 def one(rng: random.Random) -> bytes:
     """One input."""
     data = _record_set(rng)
-    return mutate(data, rng, rng.choice((1, 1, 2, 6))) if rng.random() < 0.95 else data
+    data = damaged(data, rng, rng.choice((1, 1, 2, 6))) if rng.random() < 0.95 else data
+    return mended(data) if rng.random() < 0.5 else data
 
 
 def check(data: bytes) -> None:
