@@ -63,6 +63,8 @@ _MODULES: Final[dict[Kind, dict[str, str]]] = {
         "client_metrics": "client_metrics",
         "calls": "calls",
         "connections": "connections",
+        "transactions": "transactions",
+        "journeys": "journeys",
     },
     EVENTS: {
         "cloudevents": "cloudevents",
