@@ -187,8 +187,8 @@ class Steps:
         if run.goes_on:
             left = run.memory.setdefault("transactions, asked", left)
         self._asked, self._readers = left
-        """Transactional Produce requests that wait (connection, correlation id), and the isolation of readers by connection."""
-
+        """Transactional Produce requests that wait, by connection and correlation id; the isolation of readers by
+        connection."""
         self._brokers: dict[str | None, bool] = {}
 
     def of(self, frames: Frames) -> list[Step]:
