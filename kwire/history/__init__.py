@@ -2,7 +2,7 @@
 
 A history is made in three steps:
 
-1. ``steps``: each frame that matters becomes steps, each alone. A step says whose it is (``owner``, ``place``) as far
+1. ``steps``: each frame that matters becomes steps, each alone. A step says whose it is (``owner``, ``place``), as far
    as the frame says it, and what the message says in few words (``said``).
 2. ``asked``: a response learns from its request whose it is. It has that request as ``Step.request``.
 3. ``fold``: a state machine per owner and place takes steps in order of time, and gives rows.
@@ -16,8 +16,7 @@ its rows (``kwire.tables.histories``).
 Rules kept here:
 
 - Rows depend on the steps and their order only, not on windows, engines or files.
-- Nothing is invented. A cause is a request that the capture has, a time-out that fits, or said not to be in the
-  capture.
+- Nothing is invented. A cause is a request that the capture has, a time-out that fits, or not in the capture.
 - State is bounded. What is given up is a row with the status ``given_up``.
 - State is data: ``save`` gives values of JSON, and ``restore`` checks them.
 """
