@@ -539,6 +539,7 @@ TABLE: Final = CaptureTable(
     statuses=words(STATUSES),
     maker=_Maker,
     filters=False,
+    in_order=True,
     dictionaries=True,
     shown=(
         Column("produced", showing.time("produced")),

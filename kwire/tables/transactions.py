@@ -525,6 +525,7 @@ TABLE: Final = CaptureTable(
     statuses=STATUSES,
     maker=_Maker,
     filters=False,
+    in_order=True,
     shown=(
         Column("began", showing.time("began")),
         Column("transaction", showing.plain("transactional_id"), shrink=10),
