@@ -13,7 +13,8 @@ This is the only package that imports pyspark. Its modules:
 - ``source``, ``options``, ``reader``: the data source; ``streaming``, ``discovery``, ``checkpoint``: streams;
 - ``files``, ``stores``, ``prefetch``: what a path stands for; ``sensors``, ``across``: many captures as one;
 - ``functions``, ``events``: column functions; ``payloads``, ``chunks``, ``pairing``: tables of frames and of streams;
-- ``answers``: audit, findings, lineage; ``sessions``: those of Fetch; ``exports``: files of tables;
+- ``answers``: audit, findings, lineage; ``flows``: transactions, journeys; ``sessions``: those of Fetch;
+- ``exports``: files of tables;
 - ``workers``: their Python; ``daemon``: what forks them.
 """
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         telemetry_violations,
     )
     from kwire.spark.exports import export
+    from kwire.spark.flows import journeys, transactions
     from kwire.spark.functions import (
         api_name,
         decode_records,
@@ -81,6 +83,7 @@ __all__ = [
     "hono_messages",
     "hono_producers",
     "hono_violations",
+    "journeys",
     "lineage",
     "partitions_of",
     "read",
@@ -96,6 +99,7 @@ __all__ = [
     "sql_functions",
     "table_schema",
     "telemetry_violations",
+    "transactions",
 ]
 
 # Imported when first used (PEP 562): each read starts workers that need the data source, and nothing else.
@@ -114,6 +118,7 @@ _LAZY = {
     "fetch_sessions": "kwire.spark.sessions",
     "share_sessions": "kwire.spark.sessions",
     "findings": "kwire.spark.answers",
+    "journeys": "kwire.spark.flows",
     "hono_message": "kwire.spark.events",
     "hono_messages": "kwire.spark.events",
     "hono_producers": "kwire.spark.events",
@@ -131,6 +136,7 @@ _LAZY = {
     "sql_functions": "kwire.spark.functions",
     "table_schema": "kwire.spark.options",
     "telemetry_violations": "kwire.spark.events",
+    "transactions": "kwire.spark.flows",
 }
 
 del pyspark

@@ -64,6 +64,8 @@ _MODULES: Final[dict[Kind, dict[str, str]]] = {
         "calls": "calls",
         "connections": "connections",
         "group_events": "group_events",
+        "transactions": "transactions",
+        "journeys": "journeys",
     },
     EVENTS: {
         "cloudevents": "cloudevents",
