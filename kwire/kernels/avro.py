@@ -85,7 +85,7 @@ class Op(IntEnum):
     BYTES = 7
     """Bytes: ``region``."""
     DECIMAL = 8
-    """An integer of big-endian bytes as ``width`` words: what it must be below stands in the table, from ``more`` on."""
+    """An integer of big-endian bytes as ``width`` words. Its limit stands in the table, from ``more`` on."""
     OPTION = 9
     """The number of one of two branches. If it is ``low``, the regions from ``first`` to ``last`` get a null and the
     program goes on at ``target``. Else the region at ``at`` says that there is a value."""
@@ -309,10 +309,11 @@ def _is_text(buf: Array, pos: int, end: int) -> bool:
     """Whether these bytes are UTF-8."""
     while pos + 8 <= end and load64(buf, pos) & _HIGH == np.uint64(0):
         pos += 8
-    if pos < end < pos + 8 <= buf.shape[0]:
-        # The last few: what follows them does not matter.
-        if load64(buf, pos) << np.uint64(8 * (pos + 8 - end)) & _HIGH == np.uint64(0):
-            return True
+    # The last few: what follows them does not matter.
+    if pos < end < pos + 8 <= buf.shape[0] and load64(buf, pos) << np.uint64(8 * (pos + 8 - end)) & _HIGH == np.uint64(
+        0
+    ):
+        return True
     while pos < end:
         if buf[pos] < 128:
             pos += 1
@@ -638,9 +639,7 @@ def run(
         pc = int64(programs[row])
         trouble = plain(Trouble.NONE)
         if pc >= 0:
-            trouble, offset, pc = _value(
-                buf, int64(starts[row]), int64(ends[row]), pc, program, state, memory
-            )
+            trouble, offset, pc = _value(buf, int64(starts[row]), int64(ends[row]), pc, program, state, memory)
             if trouble != Trouble.NONE:
                 _undo(state, memory, row)
                 if trouble == Trouble.FULL:

@@ -146,7 +146,9 @@ class _Decoding:
         return self.made()
 
     def too_much(self, rows: int) -> LimitError:
-        return LimitError(f"{rows:,} rows of so many columns are {BEYOND} total of {self.limits.total}: decode fewer at once")
+        return LimitError(
+            f"{rows:,} rows of so many columns are {BEYOND} total of {self.limits.total}: decode fewer at once"
+        )
 
     def read(self, last: int, engine: Engine) -> None:
         """Reads the rows up to ``last``, for which there is room in domain 0."""

@@ -246,9 +246,7 @@ class Layout:
 
 
 def _struct(node: Node) -> pa.DataType:
-    fields = [
-        pa.field(name, one.type) for name, one in zip(node.names, node.inner, strict=True) if one is not None
-    ]
+    fields = [pa.field(name, one.type) for name, one in zip(node.names, node.inner, strict=True) if one is not None]
     return pa.struct(fields)
 
 

@@ -30,11 +30,10 @@ from kwire.errors import KwireError
 from kwire.kernels import avro as kernel
 from kwire.kernels.avro import INSTRUCTION, OFFSETS_OF_TEXTS, Op, Trouble
 from kwire.kernels.numbers import SLACK
-from kwire.values.avro.layout import Layout, Node, RegionPlan, circles, inside, is_null, layout_of, option_of
+from kwire.values.avro.layout import Layout, Node, RegionPlan, circles, is_null, layout_of, option_of
 from kwire.values.avro.schema import (
     ArrayType,
     EnumType,
-    Field,
     FixedType,
     MapType,
     PrimitiveType,
@@ -211,9 +210,7 @@ class _Assembler:
             return
         option, optional = option_of(writer), option_of(node.avro)
         if option and optional and node.valid is not None:
-            test = self.add(
-                Op.OPTION, node.valid, low=option[0], first=node.first, last=node.last
-            )
+            test = self.add(Op.OPTION, node.valid, low=option[0], first=node.first, last=node.last)
             self.concrete(option[1], optional[1], node)
             self.here(test)
             return
@@ -276,7 +273,8 @@ class _Assembler:
                 self.value(writer.items, node.inner[0])
         elif isinstance(writer, MapType) and node.data is not None:
             key, value = node.inner
-            assert key is not None and value is not None
+            assert key is not None
+            assert value is not None
             with self.loop(1 + _least(writer.values), node.data), self.within("{}"):
                 self.add(Op.TEXT, key.data)
                 self.value(writer.values, value)
@@ -358,7 +356,7 @@ class _Assembler:
                 words, at = self.digits(reader)
                 self.add(Op.DECIMAL, node.data, width=words, more=at)
             else:
-                self.add(Op.TEXT if reader.name == "string" else Op.BYTES, node.data)
+                self.add(Op.TEXT if "string" in (writer.name, reader.name) else Op.BYTES, node.data)
 
     def integer(self, writer: PrimitiveType, reader: PrimitiveType, node: Node) -> None:
         low, high = _INT if writer.name == "int" else _LONG
