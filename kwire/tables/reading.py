@@ -87,10 +87,10 @@ def settled_values(how: Any) -> None:
         from kwire.tables.values import schemas_of
 
         how["schemas"] = schemas_of(how["schemas"])
-    if how["mask"] is not None and not hasattr(how["mask"], "hides"):
-        from kwire.values import Mask
+    if how["mask"] is not None:
+        from kwire.tables.values import mask_of
 
-        how["mask"] = Mask(how["mask"])
+        how["mask"] = mask_of(how["mask"])
 
 
 def schema_of(api: str, direction: str, *, payloads: bool = False) -> pa.Schema:

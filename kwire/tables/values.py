@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kwire.capture.tracker import Tracker
     from kwire.values import Mask, Reader
 
-__all__ = ["FIELDS", "as_json", "maker", "reader_of", "reading", "schemas_of", "typed"]
+__all__ = ["FIELDS", "as_json", "maker", "mask_of", "reader_of", "reading", "schemas_of", "typed"]
 
 PARTS: Final = (VALUE, KEY)
 _OF_VALUE: Final = {
@@ -59,9 +59,9 @@ _CONTROL: Final = "is_control"
 class _Wanted:
     """Which columns are wanted, and how they are made of those that records have."""
 
-    def __init__(self, schema: pa.Schema, schemas: Any, mask: Mask | None, limits: Any) -> None:
+    def __init__(self, schema: pa.Schema, schemas: Any, mask: Any, limits: Any) -> None:
         self.schema = schema
-        self._schemas, self._mask, self._limits = schemas, mask, limits
+        self._schemas, self._mask, self._limits = schemas, mask_of(mask), limits
         self._readers: dict[str, Reader | None] = {VALUE: None, KEY: None}
         self._parts = [part for part in PARTS if any(name.startswith(f"{part}_") for name in self._made)]
         for one in schema:
@@ -159,7 +159,7 @@ def reading(inner: Callable[..., Iterator[pa.RecordBatch]], own: pa.Schema) -> C
         *,
         columns: Sequence[str] | None = None,
         schemas: Any = None,
-        mask: Mask | None = None,
+        mask: Any = None,
         value_type: pa.Field | None = None,
         **options: Any,
     ) -> Iterator[pa.RecordBatch]:
@@ -218,6 +218,13 @@ def reader_of(topic: str, schemas: Any, part: str) -> Reader:
     if not several:
         raise KwireError(f"no source has a schema of the topic {topic}: its {part}s have no type")
     return Reader.of(several[0], found)
+
+
+def mask_of(mask: Any) -> Mask | None:
+    """A ``Mask`` of what an option says: one, names of fields, or None."""
+    from kwire.values import Mask
+
+    return mask if mask is None or isinstance(mask, Mask) else Mask(mask)
 
 
 def schemas_of(where: Any) -> Schemas:
