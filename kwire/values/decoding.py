@@ -173,10 +173,8 @@ def _nothing(type_: pa.DataType) -> Decoded:
 
 
 def _one(column: Any) -> pa.Array:
-    if (
-        hasattr(column, "__arrow_array__")
-        or (hasattr(column, "__arrow_c_stream__")
-        and not isinstance(column, pa.ChunkedArray))
+    if hasattr(column, "__arrow_array__") or (
+        hasattr(column, "__arrow_c_stream__") and not isinstance(column, pa.ChunkedArray)
     ):
         column = pa.chunked_array(column) if not isinstance(column, pa.Array) else column
     if isinstance(column, pa.ChunkedArray):

@@ -44,8 +44,8 @@ _GROUP: Final = "groups/default/artifacts"
 class Registry:
     """A registry that a user has named.
 
-    ``auth``: user and password, which may stand in the URL too. ``token``: for ``Authorization: Bearer``. ``ca``: a file
-    with certificates to trust besides those of the system. ``timeout``: seconds. ``asked``: the paths that were
+    ``auth``: user and password, which may stand in the URL too. ``token``: for ``Authorization: Bearer``. ``ca``: a
+    file with certificates to trust besides those of the system. ``timeout``: seconds. ``asked``: the paths that were
     requested, in their order. Raises ``KwireError`` for what is no URL, ``MissingExtraError``.
     """
 
