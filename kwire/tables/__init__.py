@@ -63,6 +63,9 @@ _MODULES: Final[dict[Kind, dict[str, str]]] = {
         "client_metrics": "client_metrics",
         "calls": "calls",
         "connections": "connections",
+        "group_events": "group_events",
+        "transactions": "transactions",
+        "journeys": "journeys",
     },
     EVENTS: {
         "cloudevents": "cloudevents",
