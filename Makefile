@@ -69,7 +69,7 @@ test-oldest:  ## tests of codecs, records, tables and segments with the oldest p
 .PHONY: test-connect
 test-connect: VENV := .venv-connect
 test-connect:  ## tests with a server of Spark Connect; that needs pandas, which no other environment has
-	@.ci/setup --java test connect
+	@.ci/setup --over .venv --java test connect
 	$(WITH_JAVA) $(PYTEST) tests/connect $(ARGS)
 
 .PHONY: test-exhaustive
