@@ -4,7 +4,7 @@
 
 The capture has a producer of transactions, a consumer that reads what was committed, and its commits: ``--records``
 records in Produce requests of ``--batch`` records of ``--size`` bytes each. Rounds are interleaved; figures are medians
-of CPU time, and ratios of medians. ``--memory N`` reads the same capture N times as long without keeping it, and prints the
+of CPU time. ``--memory N`` reads the same capture N times as long without keeping it, and prints the
 largest memory of the process after each part.
 """
 
