@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from kwire.spark.payloads import exchanges, partitions_of, record_sets_of, records_of
     from kwire.spark.sessions import fetch_sessions, share_sessions
     from kwire.spark.source import KwireDataSource
+    from kwire.spark.values import from_registry
 
 __all__ = [
     "KwireDataSource",
@@ -79,6 +80,7 @@ __all__ = [
     "export",
     "fetch_sessions",
     "findings",
+    "from_registry",
     "hono_message",
     "hono_messages",
     "hono_producers",
@@ -118,6 +120,7 @@ _LAZY = {
     "fetch_sessions": "kwire.spark.sessions",
     "share_sessions": "kwire.spark.sessions",
     "findings": "kwire.spark.answers",
+    "from_registry": "kwire.spark.values",
     "journeys": "kwire.spark.flows",
     "hono_message": "kwire.spark.events",
     "hono_messages": "kwire.spark.events",
