@@ -156,6 +156,9 @@ _GAP: Final = np.dtype([("connection", np.int64), ("order", np.int64)])
 _INTERVAL: Final = np.dtype(
     [("part", np.int64), ("entity", np.int64), ("first", np.int64), ("last", np.int64), ("order", np.int64)]
 )
+_CLOSE: Final = 1 << 20
+"""Numbers that are no farther apart are parts of keys as they are."""
+_MOST_KEYS: Final = 1 << 40
 _END: Final = np.iinfo(np.int64).max
 
 
@@ -165,13 +168,19 @@ def _keys(*columns: tuple[Array, ...]) -> list[Array]:
     Each argument is a tuple of the same column of several tables; what comes back is an array for each table.
     """
     sizes = [len(one) for one in columns[0]]
-    made = np.zeros(sum(sizes), np.int64)
+    made, many = np.zeros(sum(sizes), np.int64), 1
     for parts in columns:
         values = np.concatenate(parts)
-        distinct, rank = np.unique(values, return_inverse=True)
-        made = made * (len(distinct) + 1) + rank
-        # Products stay small: there are as many numbers as things.
-        made = np.unique(made, return_inverse=True)[1].astype(np.int64)
+        least = int(values.min(initial=0))
+        width = int(values.max(initial=0)) - least + 1
+        if width > _CLOSE:
+            distinct, values = np.unique(values, return_inverse=True)
+            least, width = 0, len(distinct) + 1
+        if many * width > _MOST_KEYS:
+            # There are as many numbers as things.
+            distinct, made = np.unique(made, return_inverse=True)
+            many = len(distinct) + 1
+        made, many = made * width + (values - least), many * width
     return np.split(made, np.cumsum(sizes)[:-1])
 
 
