@@ -21,6 +21,7 @@ from kwire.testing.broker.apis import (
     listing,
     login,
     producing,
+    sharing,
     topology,
     transacting,
 )
@@ -69,5 +70,9 @@ HANDLERS: Final[Mapping[int, Handler]] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describing.describe_topic_partitions,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: consuming.heartbeat,
     ApiKey.CONSUMER_GROUP_DESCRIBE: consuming.describe,
+    ApiKey.SHARE_GROUP_HEARTBEAT: sharing.heartbeat,
+    ApiKey.SHARE_GROUP_DESCRIBE: sharing.describe,
+    ApiKey.SHARE_FETCH: sharing.fetch,
+    ApiKey.SHARE_ACKNOWLEDGE: sharing.acknowledge,
 }
 """API key -> what answers it."""

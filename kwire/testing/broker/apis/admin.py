@@ -10,7 +10,7 @@ from kwire.codec.objects import WireMessage
 from kwire.protocol.error_codes import ErrorCode
 from kwire.testing.broker.apis.leading import leader_error
 from kwire.testing.broker.asking import Ask
-from kwire.testing.broker.logs import RefusedError, Topic
+from kwire.testing.broker.logs import RefusedError
 
 __all__ = [
     "alter_configs",
@@ -24,6 +24,9 @@ __all__ = [
 
 _TOPIC: Final = 2
 """The resource type of topics."""
+_GROUP: Final = 32
+"""The resource type of groups."""
+Configs = dict[str, str | None]
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 """Operations of IncrementalAlterConfigs (KIP-339)."""
 _MOST_CONFIGS: Final = 16 << 10
@@ -146,7 +149,7 @@ def alter_configs(ask: Ask) -> WireMessage:
     """Topics get another configuration in place of theirs."""
     kind = messages.AlterConfigsResponse
 
-    def changed(one: Any, topic: Topic) -> dict[str, str | None]:
+    def changed(one: Any, before: Configs) -> Configs:
         return {entry.name: entry.value for entry in one.configs}
 
     return kind(responses=_altered(ask, kind.AlterConfigsResourceResponse, changed))
@@ -156,8 +159,8 @@ def incremental_alter_configs(ask: Ask) -> WireMessage:
     """Single entries of the configuration of topics are set, deleted, or get more or fewer words."""
     kind = messages.IncrementalAlterConfigsResponse
 
-    def changed(one: Any, topic: Topic) -> dict[str, str | None]:
-        made = dict(topic.configs)
+    def changed(one: Any, before: Configs) -> Configs:
+        made = dict(before)
         for entry in one.configs:
             words = [word for word in (made.get(entry.name) or "").split(",") if word]
             given = (entry.value or "").split(",")
@@ -176,29 +179,33 @@ def incremental_alter_configs(ask: Ask) -> WireMessage:
     return kind(responses=_altered(ask, kind.AlterConfigsResourceResponse, changed))
 
 
-def _altered(ask: Ask, kind: Callable[..., Any], changed: Callable[[Any, Topic], dict[str, str | None]]) -> list[Any]:
+def _altered(ask: Ask, kind: Callable[..., Any], changed: Callable[[Any, Configs], Configs]) -> list[Any]:
     """What became of each resource; nodes take every change, and forget it."""
     made = []
     for one in ask.body.resources:
         answer = kind(resource_type=one.resource_type, resource_name=one.resource_name, error_message=None)
         made.append(answer)
-        if one.resource_type != _TOPIC:
-            answer.error_code = ask.refused()
+        of_topic = one.resource_type == _TOPIC
+        topic = ask.cluster.topics.get(one.resource_name) if of_topic else None
+        answer.error_code = ask.refused(one.resource_name if of_topic else None)
+        if of_topic and topic is None:
+            answer.error_code = answer.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if answer.error_code or (topic is None and one.resource_type != _GROUP):
             continue
-        topic = ask.cluster.topics.get(one.resource_name)
-        answer.error_code = ask.refused(one.resource_name)
-        if answer.error_code:
-            continue
-        if topic is None:
-            answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            continue
+        groups = ask.cluster.group_configs
         try:
-            configs = changed(one, topic)
+            if topic is None and len(groups) >= ask.cluster.settings.max_groups:
+                raise RefusedError(ErrorCode.INVALID_CONFIG, "too many groups have a configuration")
+            configs = changed(one, groups.get(one.resource_name, {}) if topic is None else topic.configs)
             if sum(len(name) + len(value or "") for name, value in configs.items()) > _MOST_CONFIGS:
                 raise RefusedError(ErrorCode.INVALID_CONFIG, "the configuration is too long")
         except RefusedError as error:
             answer.error_code, answer.error_message = error.code, error.why
             continue
-        if not ask.body.validate_only:
+        if ask.body.validate_only:
+            continue
+        if topic is None:
+            groups[one.resource_name] = configs
+        else:
             topic.configs = configs
     return made
