@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from kwire import stored
 from kwire.history.asked import Asked
-from kwire.history.steps import OK, Reader, Step, saved, step_of
+from kwire.history.steps import NOBODY, OK, Reader, Step, saved, step_of
 
 __all__ = ["GIVEN_UP", "STATUSES", "UNPAIRED", "Fold", "History", "Row", "Story"]
 
@@ -110,6 +110,8 @@ class Story:
             return
         if step.owner is None:
             yield framed({"status": UNPAIRED, "error": "its request is not in the capture, or was given up"}, step)
+            return
+        if step.owner == NOBODY:
             return
         key = (step.owner, step.place)
         one = self._folds.pop(key, None)

@@ -54,12 +54,12 @@ class Bench:
 class Client:
     """One connection."""
 
-    def __init__(self, bench: Bench, node: int, client_id: str) -> None:
+    def __init__(self, bench: Bench, node: int, client_id: str, port: int = 50_000) -> None:
         self.bench = bench
         self.got = bytearray()
         self.closed = False
         self.connection = Connection("client", client_id=client_id, sasl=bench.cluster.sasl is not None)
-        made = bench.core.connect(bench.cluster.nodes[node], ("127.0.0.1", 50_000), self.got.extend, self._close)
+        made = bench.core.connect(bench.cluster.nodes[node], ("127.0.0.1", port), self.got.extend, self._close)
         assert made is not None
         self.talk = made
 
