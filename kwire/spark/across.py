@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from kwire.limits import Limits
     from kwire.spark.files import File
 
-__all__ = ["read"]
+__all__ = ["group_events", "read"]
 
 LEAST_PART: Final = 4 << 20
 """Bytes of small files that are read by one task, at least: what a task costs besides is more than reading them."""
@@ -165,6 +165,11 @@ def read(
     if ACCOUNT not in [one.name for one in definition.asked]:
         return mapped(placed, _Decoding(work, schema).rows, schema)
     return _in_order(placed, work, definition, beside).select(*schema.names)
+
+
+def group_events(paths: str | Sequence[str], **options: Any) -> DataFrame:
+    """What happened to groups, and why: ``read`` of the table ``group_events``, with the options and errors of it."""
+    return read(paths, table="group_events", **options)
 
 
 def _split_bytes(total: int, at_once: int) -> int:
