@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kwire.errors import KwireError
 from kwire.options import READ
 from kwire.spark.arrow import mapped, packed, unpacked
 from kwire.spark.histories import NUMBER, SENSOR
@@ -136,6 +137,8 @@ def read(
     checked = Options.of({**given, "table": table, PATHS: json.dumps(named)})
     definition = checked.definition
     check_across(definition)
+    if isinstance(definition, CaptureTable) and definition.in_order:
+        raise KwireError(f"the table {table} is made of files one after the other: kwire.spark.{table} reads it")
     schema = spark_schema(definition, asked=True)
     files = checked.files()
     beside = checked.folder_columns(files)

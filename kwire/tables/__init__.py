@@ -65,6 +65,8 @@ _MODULES: Final[dict[Kind, dict[str, str]]] = {
         "connections": "connections",
         "group_events": "group_events",
         "share_deliveries": "share_deliveries",
+        "transactions": "transactions",
+        "journeys": "journeys",
     },
     EVENTS: {
         "cloudevents": "cloudevents",

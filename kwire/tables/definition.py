@@ -133,6 +133,8 @@ class CaptureTable(Table):
     """Whether its rows are of a whole file: they cannot be put together from parts yet."""
     history: History | None = None
     """What its rows are made by, where they are those of a history (``kwire.tables.histories``)."""
+    in_order: bool = False
+    """Whether its rows need what came before, of all connections: files are read one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,6 +133,11 @@ class Topics:
     def __numbers_ids(self, data: Array, sets: Array) -> Array:
         return numbers_of(self._ids, data, sets, R_TOPIC_ID)
 
+    @property
+    def learnt(self) -> list[tuple[int, bytes, str]]:
+        """What the last window has added: number of the frame, id and name, in order."""
+        return self._learnt
+
     def learn(self, frames: Frames) -> list[tuple[bytes, str]]:
         """Takes the pairs of names and ids in the messages of a window that have both. New pairs are kept, in order."""
         self._name_of.update((id_, name) for _, id_, name in self._learnt)

@@ -37,8 +37,8 @@ class Bench:
         self.core = Core(Cluster(release, listed, self.clock, wall, Settings(**settings), sasl=sasl))
         self.cluster = self.core.cluster
 
-    def client(self, node: int = 0, client_id: str = "me") -> Client:
-        return Client(self, node, client_id)
+    def client(self, node: int = 0, client_id: str = "me", port: int = 50_000) -> Client:
+        return Client(self, node, client_id, port)
 
     def wait(self, seconds: float) -> None:
         """Let time pass, as whoever has the sockets would."""

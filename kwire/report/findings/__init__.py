@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from kwire.naming import counted, no_such
 from kwire.records.arrow_types import TIMESTAMP
-from kwire.report.findings import brokers, clients, consuming, errors, groups, offsets, producing, resent
+from kwire.report.findings import brokers, clients, consuming, errors, groups, offsets, producing, resent, transactions
 from kwire.report.findings.committed import Committed
 from kwire.report.findings.rule import COLUMNS, SCHEMA, SEVERITIES, Finding, Rule, rules_of
 from kwire.report.sums import tuples
@@ -48,6 +48,7 @@ class Thresholds(
     errors.Limits,
     brokers.Limits,
     resent.Limits,
+    transactions.Limits,
 ):
     """From where on something is a finding: the ``Limits`` of all families.
 
@@ -81,7 +82,7 @@ class Thresholds(
         return cls(**values)
 
 
-FAMILIES: Final = (producing, clients, groups, consuming, offsets, errors, brokers, resent)
+FAMILIES: Final = (producing, clients, groups, consuming, offsets, errors, brokers, resent, transactions)
 """The modules of rules: a rule is in use once its class stands in one of them."""
 
 RULES: Final[dict[str, type[Rule[Any]]]] = {

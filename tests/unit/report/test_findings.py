@@ -72,6 +72,20 @@ def found(rule: str, *batches: tuple[str, pa.RecordBatch], **changes: Any) -> li
     return made
 
 
+def wrote(connection: int, epoch: int, **more: Any) -> Row:
+    return {"connection": connection, "producer_id": 7, "producer_epoch": epoch, "sequence": 0} | more
+
+
+def held(seconds: int, at: int = 0) -> list[Row]:
+    """Responses to a reader of committed records, one each second, that bring nothing."""
+    return [{"api_name": "Fetch", "direction": "response", "last_stable_offset": 5, "high_watermark": 9,
+             "record_bytes": 0, "at": at + k} for k in range(seconds + 1)]  # fmt: skip
+
+
+def read(seconds: int, at: int = 0) -> list[Row]:
+    return [row | {"last_stable_offset": 9, "record_bytes": 50} for row in held(seconds, at)]
+
+
 def produce(count: int, **more: Any) -> list[Row]:
     return [{"api_name": "Produce", "batches": 1, "records": 1, "record_bytes": 100, "at": k / count * 50} | more
             for k in range(count)]  # fmt: skip
@@ -396,6 +410,18 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
     "aborted-transactions": (
         lambda: [("calls", ended("one", 10, 10))],
         lambda: [("calls", [*ended("one", 10, 11), *ended("two", 9, 0)])],
+    ),
+    "zombie-producers": (
+        lambda: [("records", [wrote(3, 1, at=1), wrote(4, 2, at=2), wrote(3, 1, at=3)])],
+        # One client goes on to a newer epoch; another producer; two that write with the same epoch.
+        lambda: [("records", [wrote(3, 1, at=1), wrote(3, 2, at=2), wrote(3, 1, at=3), wrote(4, 1, producer_id=8),
+                              wrote(5, 2, producer_id=9), wrote(6, 2, producer_id=9)])],
+    ),
+    "held-back-readers": (
+        lambda: [("partitions", [*held(40), *read(20, at=40)])],
+        lambda: [("partitions", [*held(29), *({**row, "topic": "half"} for row in (*held(40), *read(50, at=40))),
+                                 *({**row, "topic": "all", "last_stable_offset": -1} for row in held(40)),
+                                 *({**row, "topic": "got", "record_bytes": 5} for row in held(40))])],
     ),
     "throttled": (
         lambda: [("calls", answers(3, "Produce", throttle_ms=20))],
