@@ -12,8 +12,10 @@
 - ``glue.json``: AWS Glue's encoder of Java, with zlib and without
 - ``fastavro.json``: single objects, whose fingerprint is fastavro's
 
-A file has the versions, the schemas as a registry gives them (``GET /schemas``), and for each value the topic, the
-headers, the bytes, and what was put in.
+- ``registry.pcap`` and ``shop.pcap``: the values of ``confluent.json`` in packets, and the topic ``_schemas``
+
+With names of files as arguments only those are made anew. A file has the versions, the schemas as a registry gives them
+(``GET /schemas``), and for each value the topic, the headers, the bytes, and what was put in.
 """
 
 from __future__ import annotations
@@ -231,8 +233,43 @@ def value(name: str, topic: str, data: bytes, headers: Any, expected: Any) -> di
     }
 
 
+def captures() -> dict[str, bytes]:
+    """Two captures of a broker: in one the registry reads its topic, in the other values are produced.
+
+    The values are those of ``confluent.json``. The packets are made here.
+    """
+    from packets import Connection, pcap, produce, produce_answer
+    from record_sets import batch, record
+
+    found = json.loads((FOLDER / "confluent.json").read_text())
+    registry, shop = Connection().open(), Connection().open()
+
+    def sent(connection: Any, topic: str, pairs: list[tuple[bytes, bytes, Any]]) -> None:
+        records = b"".join(
+            record(key, value, offset=at, headers=tuple((name.encode(), bytes.fromhex(one)) for name, one in headers))
+            for at, (key, value, headers) in enumerate(pairs)
+        )
+        number = len(connection.packets)
+        connection.send(produce(number, 1, batch(records, len(pairs)), topic)).answer(produce_answer(number, topic))
+
+    keys = [{"keytype": "SCHEMA", "subject": one["subject"], "version": one["version"]} for one in found["schemas"]]
+    topic = [
+        (json.dumps(key).encode(), json.dumps(one).encode(), [])
+        for key, one in zip(keys, found["schemas"], strict=True)
+    ]
+    sent(registry, "_schemas", topic)
+    for name in dict.fromkeys(one["topic"] for one in found["values"]):
+        some = [one for one in found["values"] if one["topic"] == name]
+        sent(shop, name, [(b"k", bytes.fromhex(one["value"]), one["headers"]) for one in some])
+    return {"registry.pcap": pcap(registry.packets), "shop.pcap": pcap(shop.packets)}
+
+
 if __name__ == "__main__":
+    sys.path.insert(0, str(HERE.parent / "support"))
     FOLDER.mkdir(exist_ok=True)
     every = {"confluent": confluent, "azure": azure, "fastavro": single_objects, "apicurio": apicurio, "glue": glue}
     for name, made in every.items():
-        (FOLDER / f"{name}.json").write_text(json.dumps(made(), indent=1, ensure_ascii=False) + "\n")
+        if name in sys.argv[1:] or len(sys.argv) < 2:
+            (FOLDER / f"{name}.json").write_text(json.dumps(made(), indent=1, ensure_ascii=False) + "\n")
+    for name, data in captures().items():
+        (FOLDER / name).write_bytes(data)

@@ -18,7 +18,7 @@ from kwire.limits import Limits
 from kwire.records.arrow_types import HEADERS
 from kwire.values import Mask, Reader, Schemas, Written, decode
 from kwire.values.decoding import COLUMNS, STATUSES, Decoded
-from kwire.values.sources import Catalog
+from kwire.values.catalog import Catalog
 
 ORDER = json.dumps(
     {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}, {"name": "who", "type": "string"}]}
