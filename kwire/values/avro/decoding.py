@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.errors import KwireError, LimitError
-from kwire.kernels.avro import PROGRAM_FAILURE, Trouble, run
+from kwire.kernels.avro import PROGRAM_FAILURE, Trouble
+from kwire.kernels.avro_lanes import run
 from kwire.kernels.engine import MIXED, Engine, choose
 from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits
 from kwire.records.budget import GROWTH
@@ -146,7 +147,9 @@ class _Decoding:
         return self.made()
 
     def too_much(self, rows: int) -> LimitError:
-        return LimitError(f"{rows:,} rows of so many columns are {BEYOND} total of {self.limits.total}: decode fewer at once")
+        return LimitError(
+            f"{rows:,} rows of so many columns are {BEYOND} total of {self.limits.total}: decode fewer at once"
+        )
 
     def read(self, last: int, engine: Engine) -> None:
         """Reads the rows up to ``last``, for which there is room in domain 0."""
@@ -164,6 +167,7 @@ class _Decoding:
                 until,
                 program,
                 state,
+                columns.lanes,
                 memory,
                 self.failures,
             )

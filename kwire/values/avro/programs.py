@@ -30,11 +30,10 @@ from kwire.errors import KwireError
 from kwire.kernels import avro as kernel
 from kwire.kernels.avro import INSTRUCTION, OFFSETS_OF_TEXTS, Op, Trouble
 from kwire.kernels.numbers import SLACK
-from kwire.values.avro.layout import Layout, Node, RegionPlan, circles, inside, is_null, layout_of, option_of
+from kwire.values.avro.layout import Layout, Node, RegionPlan, circles, is_null, layout_of, option_of
 from kwire.values.avro.schema import (
     ArrayType,
     EnumType,
-    Field,
     FixedType,
     MapType,
     PrimitiveType,
@@ -141,7 +140,23 @@ class _Assembler:
                 self.add(Op.RETURN)
             self.rows[call]["target"] = self.calls[id(type_)]
         self.calls.clear()
+        self.rows[first]["slot"] = int(self.in_lanes(first))
         return first
+
+    def in_lanes(self, first: int) -> bool:
+        """Whether the program from ``first`` on has only what lanes can do: no list in a list, and one place for each
+        list."""
+        lists: set[int] = set()
+        for row, region in zip(self.rows[first:], self.regions[first:], strict=True):
+            op = row["op"]
+            if op in (Op.CALL, Op.MARK, Op.MAKE_ROOM):
+                return False
+            if op in (Op.LIST, Op.END_LIST):
+                if region is not None and region.number in lists or row.get("slot", 0):
+                    return False
+                if region is not None:
+                    lists.add(region.number)
+        return self.rows[first]["op"] == Op.PRESENT
 
     # --- instructions ---
 
@@ -211,9 +226,7 @@ class _Assembler:
             return
         option, optional = option_of(writer), option_of(node.avro)
         if option and optional and node.valid is not None:
-            test = self.add(
-                Op.OPTION, node.valid, low=option[0], first=node.first, last=node.last
-            )
+            test = self.add(Op.OPTION, node.valid, low=option[0], first=node.first, last=node.last)
             self.concrete(option[1], optional[1], node)
             self.here(test)
             return
@@ -221,7 +234,7 @@ class _Assembler:
 
     def branches(self, writer: UnionType, each: Callable[[Type], None]) -> None:
         """Reads the number of a branch, and then does ``each`` of it."""
-        self.add(Op.UNION, width=len(writer.branches))
+        union = self.add(Op.UNION, width=len(writer.branches))
         jumps = [self.add(Op.JUMP) for _ in writer.branches]
         ends = []
         for jump, branch in zip(jumps, writer.branches, strict=True):
@@ -229,7 +242,7 @@ class _Assembler:
             with self.within(f"<{named(branch)}>"):
                 each(branch)
             ends.append(self.add(Op.JUMP))
-        self.here(*ends)
+        self.here(union, *ends)
 
     def single(self, writer: Type, node: Node) -> None:
         """Reads a value that is of no union into a node."""
@@ -276,7 +289,8 @@ class _Assembler:
                 self.value(writer.items, node.inner[0])
         elif isinstance(writer, MapType) and node.data is not None:
             key, value = node.inner
-            assert key is not None and value is not None
+            assert key is not None
+            assert value is not None
             with self.loop(1 + _least(writer.values), node.data), self.within("{}"):
                 self.add(Op.TEXT, key.data)
                 self.value(writer.values, value)
@@ -358,7 +372,7 @@ class _Assembler:
                 words, at = self.digits(reader)
                 self.add(Op.DECIMAL, node.data, width=words, more=at)
             else:
-                self.add(Op.TEXT if reader.name == "string" else Op.BYTES, node.data)
+                self.add(Op.TEXT if "string" in (writer.name, reader.name) else Op.BYTES, node.data)
 
     def integer(self, writer: PrimitiveType, reader: PrimitiveType, node: Node) -> None:
         low, high = _INT if writer.name == "int" else _LONG
