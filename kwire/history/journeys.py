@@ -641,7 +641,7 @@ class Journeys:
         some = ranges["got"] < ranges["last"]
         ranges = ranges[some]
         made = np.zeros(len(ranges), ROW)
-        for name in ROW.names:
+        for name in ROW.names or ():
             made[name] = NONE
         made["way"], made["done"], made["part"] = Way.UNDELIVERED, done[some], ranges["part"]
         made["first"], made["last"] = np.maximum(ranges["first"], ranges["got"] + 1), ranges["last"]

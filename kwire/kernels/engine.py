@@ -124,7 +124,7 @@ def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     # Sums of hostile numbers wrap around in machine code and say nothing; so they do here.
     @functools.wraps(function)
     def call(*args: Any) -> Any:
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             return function(*args)
 
     return call

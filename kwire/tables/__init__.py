@@ -64,6 +64,7 @@ _MODULES: Final[dict[Kind, dict[str, str]]] = {
         "calls": "calls",
         "connections": "connections",
         "group_events": "group_events",
+        "share_deliveries": "share_deliveries",
         "transactions": "transactions",
         "journeys": "journeys",
     },

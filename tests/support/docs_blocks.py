@@ -99,6 +99,11 @@ def lay_out(folder: Path, page: str = "") -> None:
     if page == "how-to/streaming.md":
         (folder / "captures" / "live").mkdir()
         shutil.copy(light, folder / "captures" / "live" / "a.pcap")
+    if page == "how-to/values.md":
+        shutil.rmtree(folder / "captures")
+        captures.mkdir()
+        for name in ("registry.pcap", "shop.pcap"):
+            shutil.copy(GOLDEN / "values" / name, folder / "captures" / name)
     shutil.copy(light, folder / "broker.pcap")
     shutil.copy(keys, folder / "keys.log")
     shutil.copy(next(tls.glob(f"{keys.stem}.pcap*")), folder / "tls.pcap")

@@ -29,8 +29,19 @@ from kwire.wire import CONTROL, TRANSACTIONAL
 if TYPE_CHECKING:
     from kwire.testing.broker.cluster import Cluster
 
-__all__ = ["Transaction", "Transactions"]
+__all__ = ["STATES", "Transaction", "Transactions"]
 
+STATES: Final = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)
+"""States (str) of a transactional id in Kafka. Here markers are written at once, so nothing is prepared or dead."""
 _LAST_EPOCH: Final = 0x7FFE
 _MARKER: Final = struct.Struct(">hi")
 """The value of a marker: its version, and the epoch of the coordinator."""
@@ -51,6 +62,13 @@ class Transaction:
     logs: dict[Log, None] = field(default_factory=dict)
     """Its partitions, in the order in which they joined."""
     groups: set[str] = field(default_factory=set)
+
+    @property
+    def state(self) -> str:
+        """One of ``STATES``."""
+        if self.begun is not None:
+            return "Ongoing"
+        return {None: "Empty", True: "CompleteCommit", False: "CompleteAbort"}[self.committed]
 
 
 class Transactions:
@@ -75,6 +93,14 @@ class Transactions:
         if known.begun is not None:
             self._end(known, False)
         return known
+
+    def known(self, name: str) -> Transaction | None:
+        """What is known of ``name``, if anything is."""
+        return self._known.get(name)
+
+    def all(self) -> list[Transaction]:
+        """Every transactional id."""
+        return list(self._known.values())
 
     def _bump(self, known: Transaction) -> None:
         if known.epoch < _LAST_EPOCH:

@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.errors import KwireError, LimitError
-from kwire.kernels.avro import PROGRAM_FAILURE, Trouble, run
+from kwire.kernels.avro import PROGRAM_FAILURE, Trouble
+from kwire.kernels.avro_lanes import run
 from kwire.kernels.engine import MIXED, Engine, choose
 from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits
 from kwire.records.budget import GROWTH
@@ -166,6 +167,7 @@ class _Decoding:
                 until,
                 program,
                 state,
+                columns.lanes,
                 memory,
                 self.failures,
             )

@@ -92,12 +92,13 @@ DIGITS_128: Final = 38
 
 @dataclass(slots=True, eq=False)
 class RegionPlan:
-    """A buffer. ``number``: its place among all, known when the layout is made."""
+    """A buffer. ``number``: its place among all, known when the layout is made. ``text``: it has only UTF-8."""
 
     width: int
     domain: int
     child: int = 0
     number: int = -1
+    text: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -243,6 +244,7 @@ class Layout:
             node.type, width = _leaf(type_, self.spark)
             if width is not None:
                 node.data = self._region(width, domain)
+                node.data.text = isinstance(type_, PrimitiveType) and type_.name == "string"
 
 
 def _struct(node: Node) -> pa.DataType:

@@ -24,6 +24,7 @@ from kwire.kernels.avro import (
     Program,
     State,
 )
+from kwire.kernels.avro_lanes import Lanes, lanes_for
 from kwire.kernels.numbers import SLACK
 from kwire.values.avro.layout import Layout
 from kwire.values.avro.programs import Programs
@@ -54,6 +55,8 @@ class Columns:
         regions["width"] = [one.width for one in plans]
         regions["domain"] = [one.domain for one in plans]
         regions["child"] = [one.child for one in plans]
+        regions["text"] = [one.text for one in plans]
+        self.lanes: Lanes = lanes_for(regions, layout.domains)
         self._texts = regions["width"] == OFFSETS_OF_TEXTS
         self._offsets = self._texts | (regions["width"] == OFFSETS_OF_LISTS)
         self._widths = np.where(self._offsets, _OFFSET, regions["width"])

@@ -140,7 +140,23 @@ class _Assembler:
                 self.add(Op.RETURN)
             self.rows[call]["target"] = self.calls[id(type_)]
         self.calls.clear()
+        self.rows[first]["slot"] = int(self.in_lanes(first))
         return first
+
+    def in_lanes(self, first: int) -> bool:
+        """Whether the program from ``first`` on has only what lanes can do: no list in a list, and one place for each
+        list."""
+        lists: set[int] = set()
+        for row, region in zip(self.rows[first:], self.regions[first:], strict=True):
+            op = row["op"]
+            if op in (Op.CALL, Op.MARK, Op.MAKE_ROOM):
+                return False
+            if op in (Op.LIST, Op.END_LIST):
+                if region is not None and region.number in lists or row.get("slot", 0):
+                    return False
+                if region is not None:
+                    lists.add(region.number)
+        return self.rows[first]["op"] == Op.PRESENT
 
     # --- instructions ---
 
@@ -218,7 +234,7 @@ class _Assembler:
 
     def branches(self, writer: UnionType, each: Callable[[Type], None]) -> None:
         """Reads the number of a branch, and then does ``each`` of it."""
-        self.add(Op.UNION, width=len(writer.branches))
+        union = self.add(Op.UNION, width=len(writer.branches))
         jumps = [self.add(Op.JUMP) for _ in writer.branches]
         ends = []
         for jump, branch in zip(jumps, writer.branches, strict=True):
@@ -226,7 +242,7 @@ class _Assembler:
             with self.within(f"<{named(branch)}>"):
                 each(branch)
             ends.append(self.add(Op.JUMP))
-        self.here(*ends)
+        self.here(union, *ends)
 
     def single(self, writer: Type, node: Node) -> None:
         """Reads a value that is of no union into a node."""
