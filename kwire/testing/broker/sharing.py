@@ -50,6 +50,7 @@ _LAST: Final = -1
 """The epoch of the last request of a session."""
 
 Place = tuple[UUID, int]
+"""Type: a partition, by the id of its topic."""
 
 
 @dataclass(slots=True)
