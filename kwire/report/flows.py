@@ -107,8 +107,8 @@ class Flows:
         if not len(known):
             return
         steps = latency_steps(_floats(rows, "fetch_ms")[known], COARSE)
-        keys = ("topic", "group_id", "client_id", steps, self.clock.buckets(times[known]))
-        for topic, group, client, step, bucket, _, count in rows.totals(known, keys, records[known]):
+        over_time = ("topic", "group_id", "client_id", steps, self.clock.buckets(times[known]))
+        for topic, group, client, step, bucket, _, count in rows.totals(known, over_time, records[known]):
             self.waits.add((_key(topic, group, client), step), bucket, count)
 
 
