@@ -30,6 +30,7 @@ TABLES: Final[dict[str, Sequence[str]]] = {
 """The tables that are read, with their columns."""
 
 ENDS: Final = ("committed", "aborted", "timed_out", "fenced", "open", "unknown")
+"""How transactions end (tuple of str), in the order of the columns."""
 COARSE: Final = 5
 """Steps of latencies that are one over time: 10 %."""
 _MOST_KEYS: Final = 1 << 10

@@ -23,23 +23,23 @@ class World:
     def put(self, kind: str, **values: Any) -> None:
         self.frame += 1
         self.time += SECOND
-        base = {"connection": 1, "frame": self.frame, "time": self.time, "client_id": "me", "client_host": "h"}
+        base: Row = {"connection": 1, "frame": self.frame, "time": self.time, "client_id": "me", "client_host": "h"}
         self.rows += self.made.add(Step(kind=kind, **base | values))
 
     def ask(self, kind: str, *, error: str = "NONE", answer: dict[str, Any] | None = None, **values: Any) -> None:
         """A request, and its answer."""
         number = self.frame
         self.put(kind, correlation_id=number, **self.who | values)
-        place = {name: values[name] for name in ("topic", "partition", "connection", "broker") if name in values}
+        place: Row = {name: values[name] for name in ("topic", "partition", "connection", "broker") if name in values}
         self.put(kind, response=True, correlation_id=number, error=error, **place | (answer or {}))
 
     def init(self, epoch: int = 0, **more: Any) -> None:
-        answer = {"producer_id": 5, "producer_epoch": epoch}
+        answer: Row = {"producer_id": 5, "producer_epoch": epoch}
         self.ask("init", answer=answer, **{"producer_id": -1, "timeout": 10 * SECOND, **more})
         self.who |= answer
 
     def write(self, offset: int = 0, records: int = 3, **more: Any) -> None:
-        place = {"topic": "a", "partition": 0}
+        place: Row = {"topic": "a", "partition": 0}
         self.ask("produce", answer={"offset": offset}, records=records, record_bytes=10, version=9, **place | more)
 
     def add(self, **more: Any) -> None:
@@ -130,7 +130,7 @@ def test_markers_end_a_transaction_and_are_dated() -> None:
     world = World()
     world.init()
     world.add()
-    marker = {"producer_id": 5, "producer_epoch": 0, "topic": "a", "partition": 0, "connection": 7}
+    marker: Row = {"producer_id": 5, "producer_epoch": 0, "topic": "a", "partition": 0, "connection": 7}
     world.put("marker", committed=True, **marker)
     row = one(world)
     assert (row["end"], row["cause"]) == ("committed", "WriteTxnMarkers")
@@ -140,7 +140,7 @@ def test_markers_end_a_transaction_and_are_dated() -> None:
 def test_the_leader_of_a_partition_may_say_first_that_it_began() -> None:
     world = World()
     world.init()
-    place = {"topic": "a", "partition": 0}
+    place: Row = {"topic": "a", "partition": 0}
     world.put("produce", correlation_id=50, records=2, record_bytes=9, version=12, **world.who, **place)
     began = world.time
     world.ask("add", version=5, broker=True, connection=9, client_id="broker-1-txn-marker-sender", **place)
@@ -154,7 +154,7 @@ def test_readers_that_wait_are_named() -> None:
     world.init()
     world.add()
     world.write(7)
-    held = {"topic": "a", "partition": 0, "offset": 7, "client_id": "reader"}
+    held: Row = {"topic": "a", "partition": 0, "offset": 7, "client_id": "reader"}
     world.put("held", records=3, waited=True, **held)
     world.put("held", records=9, waited=True, **held)
     world.put("held", records=50, waited=True, **held | {"offset": 8})
