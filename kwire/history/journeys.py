@@ -397,8 +397,8 @@ class Journeys:
         fetched = fetched[some]
         # Of a compressed message of magic 0 or 1 only the last offset is known.
         fetched["first"] = np.where(first < 0, fetched["last"], first)
-        order = np.lexsort((fetched["first"], fetched["part"], fetched["order"]))
-        fetched = fetched[order]
+        # As they stand in their frames: numbers of partitions are not the same in each window.
+        fetched = fetched[np.argsort(fetched["order"], kind="stable")]
         made = self._pieces(fetched, Way.DELIVERED)
         made["turn"] = np.arange(self._turns, self._turns + len(made))
         self._turns += len(made)
@@ -498,8 +498,9 @@ class Journeys:
             made[name] = one[source]
         made["n"] = one["n"]
         if unknown and len(given):
-            made = np.concatenate([made, self._others(given, which, made, way)])
-            made = made[np.lexsort((made["first"], made["part"], made["fetch_order"]))]
+            others, source = self._others(given, which, made, way)
+            made, which = np.concatenate([made, others]), np.concatenate([which, source])
+            made = made[np.lexsort((made["first"], which))]
         return made
 
     def _near(self, given: Array) -> Array:
@@ -514,8 +515,8 @@ class Journeys:
         found: Array = np.flatnonzero((parts[place] == ranges["part"]) & (ranges["last"] >= least[place]))
         return found
 
-    def _others(self, given: Array, which: Array, made: Array, way: Way) -> Array:
-        """What is left of ranges without the pieces that were found in them."""
+    def _others(self, given: Array, which: Array, made: Array, way: Way) -> tuple[Array, Array]:
+        """What is left of ranges without the pieces that were found in them, and of which range it is."""
         source = np.concatenate([which, np.arange(len(given)), np.arange(len(given))])
         # The pieces of each, between one that ends before it and one that begins after it.
         first = np.concatenate([made["first"], given["first"], given["last"] + 1])
@@ -530,7 +531,7 @@ class Journeys:
         for name in ("produced", "produce_connection", "produce_order", "producer", "acknowledged", "appended"):
             rows[name] = NONE
         rows["n"] = _END
-        return rows
+        return rows, source[:-1][holes]
 
     def _rows(self, given: Array, way: Way) -> Array:
         made = np.zeros(len(given), ROW)
