@@ -24,7 +24,13 @@ from kwire import capture, messages
 from kwire.records import Record, encode
 from kwire.testing.packets import ETHERNET, Packet, write_pcap
 
-CASES: tuple[tuple[str, ...], ...] = (("frames",), ("partitions",), ("transactions",), ("journeys",), ("frames", "transactions"))
+CASES: tuple[tuple[str, ...], ...] = (
+    ("frames",),
+    ("partitions",),
+    ("transactions",),
+    ("journeys",),
+    ("frames", "transactions"),
+)
 PARTITIONS = 8
 EVERY = 20
 """Produce requests of a transaction."""
