@@ -487,9 +487,7 @@ def value_of(
                 break
             if op == Op.DECIMAL:
                 width = instruction.width
-                if not decimal(
-                    buf, pos, value, memory.longs, at + row * width, width, program.table, instruction.more
-                ):
+                if not decimal(buf, pos, value, memory.longs, at + row * width, width, program.table, instruction.more):
                     trouble = plain(Trouble.DIGITS)
                     break
             elif op != Op.SKIP_BYTES:
@@ -569,9 +567,7 @@ def value_of(
                 copy(buf, pos, memory.bytes, at + row * width, width)
             elif op == Op.FIXED_DECIMAL:
                 words = instruction.low
-                if not decimal(
-                    buf, pos, width, memory.longs, at + row * words, words, program.table, instruction.more
-                ):
+                if not decimal(buf, pos, width, memory.longs, at + row * words, words, program.table, instruction.more):
                     trouble = plain(Trouble.DIGITS)
                     break
             pos += width

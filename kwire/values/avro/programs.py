@@ -118,7 +118,7 @@ class _Assembler:
         self.most_loops = 1
         self.calls: dict[int, int] = {}
         """Where the program begins that skips a recursive type."""
-        self.wanted_calls: list[tuple[int, Type]] = []
+        self.wanted_calls: list[tuple[int, Type, list[str]]] = []
         self.circles: frozenset[int] = frozenset()
         self.begun = 0
 
@@ -133,13 +133,16 @@ class _Assembler:
         self.add(Op.STOP)
         # What is called stands after the program, and may call more.
         while self.wanted_calls:
-            call, type_ = self.wanted_calls.pop()
+            call, type_, path = self.wanted_calls.pop()
             if id(type_) not in self.calls:
                 self.calls[id(type_)] = len(self.rows)
+                # Errors name the first place of the type.
+                self.path = path
                 self.skip(type_, called=True)
                 self.add(Op.RETURN)
             self.rows[call]["target"] = self.calls[id(type_)]
         self.calls.clear()
+        self.path = ["$"]
         self.rows[first]["slot"] = int(self.in_lanes(first))
         return first
 
@@ -404,7 +407,7 @@ class _Assembler:
     def skip(self, type_: Type, *, called: bool = False) -> None:
         """Reads a value that has no column. ``called``: this is the program of a type that has itself inside."""
         if id(type_) in self.circles and not called:
-            self.wanted_calls.append((self.add(Op.CALL), type_))
+            self.wanted_calls.append((self.add(Op.CALL), type_, list(self.path)))
         elif isinstance(type_, RecordType):
             for one in type_.fields:
                 with self.within(f".{one.name}"):

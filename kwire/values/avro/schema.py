@@ -265,12 +265,13 @@ def parse(text: str, named: Mapping[str, str] | None = None) -> Schema:
     others = dict(named or {})
     if len(text) + sum(map(len, others.values())) > MOST_TEXT:
         raise KwireError(f"an Avro schema has more than {MOST_TEXT:,} characters")
+    key = tuple(sorted(others.items()))
     parser = _Parser(others)
     try:
         made = parser.type(_json(text), "", "$", 0)
     except RecursionError:
         raise KwireError("an Avro schema is nested too deeply") from None
-    return Schema(made, text, tuple(sorted(others.items())))
+    return Schema(made, text, key)
 
 
 def _json(text: str) -> Any:
