@@ -12,7 +12,7 @@ from kwire.limits import Limits
 from kwire.values.avro.layout import Node
 from kwire.values.avro.memory import Columns
 from kwire.values.avro.recursive import json_of
-from kwire.values.avro.schema import EnumType, FixedType, PrimitiveType, Type, UnionType
+from kwire.values.avro.types import EnumType, FixedType, PrimitiveType, Type, UnionType
 
 __all__ = ["array_of"]
 

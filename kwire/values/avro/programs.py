@@ -30,15 +30,16 @@ from kwire.errors import KwireError
 from kwire.kernels import avro as kernel
 from kwire.kernels.avro import INSTRUCTION, OFFSETS_OF_TEXTS, Op, Trouble
 from kwire.kernels.numbers import SLACK
+from kwire.values.avro.canonical import canonical
 from kwire.values.avro.layout import Layout, Node, RegionPlan, circles, is_null, layout_of, option_of
-from kwire.values.avro.schema import (
+from kwire.values.avro.schema import Schema
+from kwire.values.avro.types import (
     ArrayType,
     EnumType,
     FixedType,
     MapType,
     PrimitiveType,
     RecordType,
-    Schema,
     Type,
     UnionType,
     named,
@@ -155,7 +156,7 @@ class _Assembler:
             if op in (Op.CALL, Op.MARK, Op.MAKE_ROOM):
                 return False
             if op in (Op.LIST, Op.END_LIST):
-                if region is not None and region.number in lists or row.get("slot", 0):
+                if (region is not None and region.number in lists) or row.get("slot", 0):
                     return False
                 if region is not None:
                     lists.add(region.number)
@@ -613,7 +614,7 @@ def _other_scale(writer: PrimitiveType | FixedType, reader: PrimitiveType | Fixe
 
 
 def _same(writer: Type, reader: Type) -> bool:
-    return Schema(writer, "").canonical == Schema(reader, "").canonical
+    return canonical(writer) == canonical(reader)
 
 
 def _least(type_: Type) -> int:

@@ -21,7 +21,7 @@ import struct
 from typing import Final
 
 from kwire.errors import KwireError
-from kwire.values.avro.schema import ArrayType, EnumType, FixedType, MapType, PrimitiveType, RecordType, Type, UnionType
+from kwire.values.avro.types import ArrayType, EnumType, FixedType, MapType, PrimitiveType, RecordType, Type, UnionType
 
 __all__ = ["json_of"]
 

@@ -182,7 +182,6 @@ def test_defaults_of_all_types(engine: Engine) -> None:
 )
 def test_a_default_that_is_not_of_its_type_is_refused_by_name(type_: Any, said: Any) -> None:
     with pytest.raises(KwireError, match=r"\$\.f: the default is not"):
-        read("int", b"\0", reader="int")
         read(record(), b"", reader=record({"name": "f", "type": type_, "default": said}))
 
 
@@ -265,7 +264,7 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
     with pytest.raises(KwireError, match="a column of bytes"):
         decode(pa.array([1]), [of("int")])
     for which, starts in ((np.zeros(2), None), (np.ones(1), None), (None, np.zeros(2)), (None, np.full(1, -1))):
-        with pytest.raises(ValueError, match="which|starts|outside"):
+        with pytest.raises(ValueError, match=r"which|starts|outside"):
             decode(pa.array([b"\0"]), [of("int")], which, starts)
 
 

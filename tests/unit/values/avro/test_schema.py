@@ -12,7 +12,7 @@ import pytest
 
 from kwire.errors import KwireError
 from kwire.values.avro import Schema, parse
-from kwire.values.avro.schema import RecordType
+from kwire.values.avro.types import RecordType
 from tests.support.avro_pairs import schemas
 
 
