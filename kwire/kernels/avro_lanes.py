@@ -71,6 +71,7 @@ SPARE: Final = 64
 _HIGH: Final = np.uint64(0x8080808080808080)
 _ZERO: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
+_TWO: Final = np.uint64(2)
 _CONTINUES: Final = np.uint64(0x80)
 _LOW_BYTE: Final = np.uint64(0xFF)
 
@@ -240,12 +241,25 @@ def _bytes(
             lane = item_at(lanes.work, picks + k)
             row = item_at(lanes.work, rows + lane)
             pos = item_at(lanes.work, lane)
-            size = item_at(lanes.work, VALUES + lane)
-            good = good and 0 <= size <= item_at(lanes.work, ENDS + lane) - pos
+            word = load64(buf, pos)
+            if word & _CONTINUES == _ZERO:
+                good = good and word & _ONE == _ZERO
+                size = int64((word & _LOW_BYTE) >> _ONE)
+                pos += 1
+            else:
+                size, used = wide_varint(word)
+                good = good and used > 0 and size >= 0
+                pos += used
             set_item(memory.ints, at + row + 1, size)
             set_item(lanes.work, sources + row, pos)
-            set_item(lanes.work, lane, pos + size)
-        if good and op == Op.TEXT and state.regions[number].text == 0:
+            pos += size
+            # Less than 56 bits are no danger to this sum.
+            good = good and pos <= item_at(lanes.work, ENDS + lane)
+            set_item(lanes.work, lane, pos)
+            set_item(lanes.work, VALUES + lane, size)
+        if not good:
+            return False
+        if op == Op.TEXT and state.regions[number].text == 0:
             # Text that is read as bytes must be text all the same.
             for k in range(n):
                 lane = item_at(lanes.work, picks + k)
@@ -344,20 +358,25 @@ def _constants(instruction: Any, picks: int, n: int, rows: int, program: Program
 
 
 @kernel
-def _option(instruction: Any, depth: int, n: int, rows: int, lanes: Lanes, memory: Memory) -> tuple[int, int]:
-    """Chooses the lanes that have a value, and notes the others: (how many of each), -1 where one has neither."""
+def _option(
+    buf: Array, instruction: Any, depth: int, n: int, rows: int, lanes: Lanes, memory: Memory
+) -> tuple[int, int]:
+    """Reads which branch lanes have, in one byte. Chooses those that have a value, and notes the others: (how many of
+    each), -1 where one has neither."""
     picks = _PICKS + LANES * depth
     some = _PICKS + LANES * (depth + 1)
-    low = instruction.low
+    null = np.uint64(2 * instruction.low)
     at = instruction.at
     m = int64(0)
     z = int64(0)
     good = True
     for k in range(n):
         lane = item_at(lanes.work, picks + k)
-        value = item_at(lanes.work, VALUES + lane)
-        good = good and 0 <= value <= 1
-        has = int64(1) if value != low else int64(0)
+        pos = item_at(lanes.work, lane)
+        byte = load64(buf, pos) & _LOW_BYTE
+        good = good and byte & ~_TWO == _ZERO and pos < item_at(lanes.work, ENDS + lane)
+        has = int64(1) if byte != null else int64(0)
+        set_item(lanes.work, lane, pos + 1)
         set_item(memory.bytes, at + item_at(lanes.work, rows + lane), has)
         set_item(lanes.work, some + m, lane)
         set_item(lanes.work, NULLS + z, lane)
@@ -476,7 +495,7 @@ def _steps(buf: Array, pc: int, n: int, program: Program, state: State, lanes: L
         op = instruction.op
         picks = _PICKS + LANES * depth
         rows = _ROWS + LANES * instruction.domain
-        if op <= Op.SKIP_BYTES:
+        if (op <= Op.SKIP_BYTES) & (op != Op.TEXT) & (op != Op.BYTES) & (op != Op.OPTION):
             target = memory.longs if op == Op.LONG else lanes.work
             at = instruction.at if op == Op.LONG else int64(VALUES)
             if not _varints(buf, picks, n, lanes, target, at, rows if op == Op.LONG else int64(SAME)):
@@ -491,7 +510,7 @@ def _steps(buf: Array, pc: int, n: int, program: Program, state: State, lanes: L
             if not _bytes(buf, instruction, picks, n, rows, program, state, lanes, memory):
                 return False
         elif op == Op.OPTION:
-            m, z = _option(instruction, depth, n, rows, lanes, memory)
+            m, z = _option(buf, instruction, depth, n, rows, lanes, memory)
             if m < 0 or depth == MAX_NESTING:
                 return False
             if z > 0:
