@@ -9,6 +9,9 @@ its items. A *region* is a buffer of a column: values of one width, or offsets o
 in one piece of memory, of which the kernel has views as bytes, integers and floating point. A null is a 0 in a region
 of bytes.
 
+``kwire.kernels.avro_lanes`` reads many rows at a time, in half of the time, and comes here with what is seldom: damage,
+and values that only this loop can read. So both are needed. What a program, a table and a region is stands here.
+
 Rules kept here:
 
 - Every length is checked against the end of the value where it is read. The count of a block is checked against the
