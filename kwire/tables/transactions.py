@@ -17,7 +17,7 @@ Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +26,7 @@ import pyarrow as pa
 from kwire.capture.frames import Frame, Frames
 from kwire.errors import KwireError
 from kwire.history.transactions import STATUSES, Step, Transactions
-from kwire.kernels.layouts import Status
+from kwire.kernels.layouts import ABSENT, NO_TIME, Status
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
 from kwire.protocol.error_codes import error_name
 from kwire.records.arrow_types import TIMESTAMP
@@ -189,112 +189,66 @@ class Steps:
         self._asked, self._readers = left
         """Transactional Produce requests that wait, by connection and correlation id; the isolation of readers by
         connection."""
-        self._brokers: dict[str | None, bool] = {}
+        self._clients: dict[tuple[int, int], dict[str, Any]] = {}
 
     def of(self, frames: Frames) -> list[Step]:
         """The steps of a window."""
         self._topics.learn(frames)
-        found: list[tuple[int, int, Step]] = []
-        for number, step in self._all(frames):
-            found.append((number, len(found), step))
-        found.sort(key=lambda one: one[:2])
-        return [step for _, _, step in found]
+        return sorted(self._all(frames), key=lambda step: step.frame)
 
-    def _all(self, frames: Frames) -> Iterator[tuple[int, Step]]:
+    def _all(self, frames: Frames) -> Iterator[Step]:
         yield from self._gaps(frames)
         yield from self._controls(frames)
         yield from self._writes(frames)
         yield from self._acknowledged(frames)
         yield from self._held(frames)
 
-    def _step(self, frame: Frame, kind: str, **values: Any) -> Step:
-        host, port = frame.client.host, frame.client.port
-        client = frame.client_id
-        broker = self._brokers.get(client)
-        if broker is None:
-            broker = client is not None and OF_BROKERS.fullmatch(client) is not None
-            if len(self._brokers) < _MOST_READERS:
-                self._brokers[client] = broker
-        return Step(
-            kind=kind,
-            response=frame.is_response,
-            capture=self._name,
-            connection=frame.connection,
-            frame=frame.number,
-            time=None if frame.time is None else frame.time // 1000,
-            correlation_id=frame.correlation_id,
-            version=-1 if frame.api_version is None else frame.api_version,
-            client_host=host,
-            client_port=port,
-            client_id=client,
-            **{"broker": broker, **values},
-        )
+    def _steps(self, frames: Frames, rows: Array) -> dict[int, partial[Step]]:
+        """For each row of ``frames`` what makes steps of it: they have what is known of the frame."""
+        made = {}
+        names = ("time", "response", "id", "version", "slot", "client_side", "client")
+        columns = (frames[name][rows].tolist() for name in names)
+        connections = frames.of_connections("number", frames["slot"][rows]).tolist()
+        about = zip(rows.tolist(), frames.numbers[rows].tolist(), connections, *columns, strict=True)
+        for row, number, connection, time, response, id_, version, slot, side, client in about:
+            who = self._clients.get((connection, client))
+            if who is None:
+                name = frames.client_id(client)
+                end = frames.ends(slot)[side & 1]
+                broker = name is not None and OF_BROKERS.fullmatch(name) is not None
+                who = {"client_host": end.host, "client_port": end.port, "client_id": name, "broker": broker}
+                if len(self._clients) >= _MOST_READERS:
+                    self._clients.clear()
+                self._clients[connection, client] = who
+            made[row] = partial(
+                Step,
+                response=response == 1,
+                capture=self._name,
+                connection=connection,
+                frame=number,
+                time=None if time == NO_TIME else time // 1000,
+                correlation_id=None if id_ == ABSENT else id_,
+                version=-1 if version == ABSENT else version,
+                **who,
+            )
+        return made
 
     # -- what is rare
 
-    def _gaps(self, frames: Frames) -> Iterator[tuple[int, Step]]:
+    def _gaps(self, frames: Frames) -> Iterator[Step]:
         lost = np.isin(frames["status"], (Status.GAP, Status.CUT_OFF, Status.UNPAIRED))
-        for row in np.flatnonzero(lost).tolist():
-            yield int(frames.numbers[row]), self._step(frames[row], "gap")
+        for step in self._steps(frames, np.flatnonzero(lost)).values():
+            yield step(kind="gap")
 
-    def _controls(self, frames: Frames) -> Iterator[tuple[int, Step]]:
+    def _controls(self, frames: Frames) -> Iterator[Step]:
         wanted = np.isin(frames["api"], _CONTROL) & np.isin(frames["status"], (Status.OK, Status.TRAILING))
-        for row in np.flatnonzero(wanted).tolist():
+        for row, step in self._steps(frames, np.flatnonzero(wanted)).items():
             frame = frames[row]
             try:
                 body = frame.body
             except KwireError:
                 continue
-            for step in self._control(frame, body):
-                yield int(frame.number), step
-
-    def _control(self, frame: Frame, body: Any) -> Iterator[Step]:
-        api, response = frame.api_key, frame.is_response
-        if api == ApiKey.ADD_PARTITIONS_TO_TXN:
-            yield from (_added if response else _adding)(partial(self._step, frame), frame.api_version or 0, body)
-        elif api == ApiKey.WRITE_TXN_MARKERS:
-            if not response:
-                for marker in body.markers:
-                    said = {
-                        "producer_id": marker.producer_id,
-                        "producer_epoch": marker.producer_epoch,
-                        "committed": bool(marker.transaction_result),
-                        "broker": True,
-                    }
-                    for topic in marker.topics:
-                        for partition in topic.partition_indexes:
-                            yield self._step(frame, "marker", topic=topic.name, partition=partition, **said)
-        elif response:
-            yield self._answer(frame, body)
-        else:
-            yield self._request(frame, body)
-
-    def _answer(self, frame: Frame, body: Any) -> Step:
-        api = frame.api_key
-        if api == ApiKey.TXN_OFFSET_COMMIT:
-            codes = [one.error_code for topic in body.topics for one in topic.partitions]
-            return self._step(frame, "offsets", error=_error(next((one for one in codes if one), 0)))
-        kind = {ApiKey.INIT_PRODUCER_ID: "init", ApiKey.END_TXN: "end"}.get(api, "group")  # type: ignore[call-overload]
-        said: dict[str, Any] = {"error": _error(body.error_code)}
-        if api in (ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN):
-            said |= {"producer_id": body.producer_id, "producer_epoch": body.producer_epoch}
-        return self._step(frame, kind, **said)
-
-    def _request(self, frame: Frame, body: Any) -> Step:
-        api = frame.api_key
-        said = {
-            "transactional_id": body.transactional_id,
-            "producer_id": body.producer_id,
-            "producer_epoch": body.producer_epoch,
-        }
-        if api == ApiKey.INIT_PRODUCER_ID:
-            return self._step(frame, "init", timeout=body.transaction_timeout_ms * 1000, **said)
-        if api == ApiKey.END_TXN:
-            return self._step(frame, "end", committed=bool(body.committed), **said)
-        if api == ApiKey.ADD_OFFSETS_TO_TXN:
-            return self._step(frame, "group", group_id=body.group_id, **said)
-        count = sum(len(topic.partitions) for topic in body.topics)
-        return self._step(frame, "offsets", group_id=body.group_id, records=count, **said)
+            yield from _control(step, frame, body)
 
     # -- what is frequent
 
@@ -306,7 +260,7 @@ class Steps:
         ids = columns.in_type(self._topics.ids(frames.data, rows).column(which), pa.string())
         return [name or id_ for name, id_ in zip(names.to_pylist(), ids.to_pylist(), strict=True)]
 
-    def _writes(self, frames: Frames) -> Iterator[tuple[int, Step]]:
+    def _writes(self, frames: Frames) -> Iterator[Step]:
         asked = np.flatnonzero(frames.with_body(_PRODUCE) & (frames["version"] >= 3))
         if not len(asked):
             return
@@ -317,6 +271,7 @@ class Steps:
         ids = ids[mine]
         names = self._names.numbers(frames.data, ids, R_TXN)
         of = dict(zip(rows[job_column(ids)].tolist(), (self._names.known[one] for one in names.tolist()), strict=True))
+        steps = self._steps(frames, np.array(list(of), np.int64))
         rows, sets, _ = self._produced.run(frames, np.array(list(of), np.int64))
         of_frame = rows[job_column(sets)]
         starts, lengths = value_column(sets, R_RECORDS), length_column(sets, R_RECORDS)
@@ -327,19 +282,19 @@ class Steps:
         for row, topic, partition, start, length in about:
             if length < _HEADER:
                 continue
-            frame = frames[row]
             producer, epoch, count = _first_batch(frames.data, start, length)
-            key = (frame.connection, frame.correlation_id or 0)
+            made = steps[row](
+                kind="produce", transactional_id=of[row], topic=topic, partition=partition, producer_id=producer,
+                producer_epoch=epoch, records=count, record_bytes=length,
+            )  # fmt: skip
+            key = (made.connection, made.correlation_id or 0)
             self._asked.pop(key, None)
             self._asked[key] = None
             if len(self._asked) > _MOST_ASKED:
                 del self._asked[next(iter(self._asked))]
-            yield frame.number, self._step(
-                frame, "produce", transactional_id=of[row], topic=topic, partition=partition, producer_id=producer,
-                producer_epoch=epoch, records=count, record_bytes=length,
-            )  # fmt: skip
+            yield made
 
-    def _acknowledged(self, frames: Frames) -> Iterator[tuple[int, Step]]:
+    def _acknowledged(self, frames: Frames) -> Iterator[Step]:
         if not self._asked:
             return
         rows = np.flatnonzero(frames.with_body(_PRODUCED_RESPONSE))
@@ -348,20 +303,18 @@ class Steps:
         mine = np.array([key in self._asked for key in keys], bool)
         if not mine.any():
             return
-        rows, said, _ = self._answered.run(frames, rows[mine])
+        rows = rows[mine]
+        steps = self._steps(frames, rows)
+        rows, said, _ = self._answered.run(frames, rows)
         of_frame = rows[job_column(said)]
         about = zip(
             of_frame.tolist(), self._topic(frames, said, of_frame), value_column(said, R_INDEX).tolist(),
             value_column(said, R_ERROR).tolist(), value_column(said, R_BASE).tolist(), strict=True,
         )  # fmt: skip
         for row, topic, partition, error, base in about:
-            frame = frames[row]
-            yield (
-                frame.number,
-                self._step(frame, "produce", topic=topic, partition=partition, error=_error(error), offset=base),
-            )
+            yield steps[row](kind="produce", topic=topic, partition=partition, error=_error(error), offset=base)
 
-    def _held(self, frames: Frames) -> Iterator[tuple[int, Step]]:
+    def _held(self, frames: Frames) -> Iterator[Step]:
         there = np.flatnonzero(frames.with_body(_FETCH_RESPONSE) & (frames["version"] >= 4))
         asked = np.flatnonzero(frames.with_body(_FETCH) & (frames["version"] >= 4))
         if len(asked):
@@ -387,15 +340,11 @@ class Steps:
             of_frame.tolist(), self._topic(frames, said, of_frame), value_column(said, R_INDEX).tolist(),
             value_column(said, R_STABLE).tolist(), behind, length_column(said, R_SET).tolist(), strict=True,
         )  # fmt: skip
+        steps = self._steps(frames, np.unique(of_frame))
         for row, topic, partition, offset, records, size in about:
-            frame = frames[row]
-            waited = size <= 0 and self._readers.get(frame.connection) == 1
-            yield (
-                frame.number,
-                self._step(
-                    frame, "held", topic=topic, partition=partition, offset=offset, records=records, waited=waited
-                ),
-            )
+            made = steps[row](kind="held", topic=topic, partition=partition, offset=offset, records=records)
+            made.waited = size <= 0 and self._readers.get(made.connection) == 1
+            yield made
 
 
 _PRODUCE: Final = _kinds(ApiKey.PRODUCE, 0)
@@ -406,6 +355,63 @@ _HEADER: Final = 61
 """Bytes of the header of a batch."""
 
 
+def _control(step: partial[Step], frame: Frame, body: Any) -> Iterator[Step]:
+    """The steps of a frame with this body."""
+    api, response = frame.api_key, frame.is_response
+    if api == ApiKey.ADD_PARTITIONS_TO_TXN:
+        yield from (_added if response else _adding)(step, frame.api_version or 0, body)
+    elif api == ApiKey.WRITE_TXN_MARKERS:
+        if not response:
+            for marker in body.markers:
+                # Between brokers, whatever they call themselves.
+                made = partial(
+                    step,
+                    kind="marker",
+                    producer_id=marker.producer_id,
+                    producer_epoch=marker.producer_epoch,
+                    committed=bool(marker.transaction_result),
+                )
+                for topic in marker.topics:
+                    for partition in topic.partition_indexes:
+                        yield made(topic=topic.name, partition=partition)
+    elif response:
+        yield _answer(step, frame, body)
+    else:
+        yield _request(step, frame, body)
+
+
+def _answer(step: partial[Step], frame: Frame, body: Any) -> Step:
+    api = frame.api_key
+    if api == ApiKey.TXN_OFFSET_COMMIT:
+        codes = [one.error_code for topic in body.topics for one in topic.partitions]
+        return step(kind="offsets", error=_error(next((one for one in codes if one), 0)))
+    error = _error(body.error_code)
+    if api == ApiKey.ADD_OFFSETS_TO_TXN:
+        return step(kind="group", error=error)
+    kind = "init" if api == ApiKey.INIT_PRODUCER_ID else "end"
+    # Before EndTxn v5 there is no id in the answer.
+    return step(kind=kind, error=error, producer_id=body.producer_id, producer_epoch=body.producer_epoch)
+
+
+def _request(step: partial[Step], frame: Frame, body: Any) -> Step:
+    api = frame.api_key
+    made = partial(
+        step,
+        transactional_id=body.transactional_id,
+        producer_id=body.producer_id,
+        producer_epoch=body.producer_epoch,
+    )
+    if api == ApiKey.INIT_PRODUCER_ID:
+        return made(kind="init", timeout=body.transaction_timeout_ms * 1000)
+    if api == ApiKey.END_TXN:
+        return made(kind="end", committed=bool(body.committed))
+    if api == ApiKey.ADD_OFFSETS_TO_TXN:
+        return made(kind="group", group_id=body.group_id)
+    count = sum(len(topic.partitions) for topic in body.topics)
+    return made(kind="offsets", group_id=body.group_id, records=count)
+
+
+@lru_cache(256)
 def _error(code: int) -> str:
     return error_name(code) or str(code)
 
@@ -457,7 +463,7 @@ def _adding(step: Any, version: int, body: Any) -> Iterator[Step]:
     for values, topics in said:
         for topic in topics:
             for partition in topic.partitions:
-                yield step("add", topic=topic.name, partition=partition, **values)
+                yield step(kind="add", topic=topic.name, partition=partition, **values)
 
 
 def _added(step: Any, version: int, body: Any) -> Iterator[Step]:
@@ -470,7 +476,7 @@ def _added(step: Any, version: int, body: Any) -> Iterator[Step]:
         for topic in topics:
             for one in topic.results_by_partition:
                 yield step(
-                    "add",
+                    kind="add",
                     topic=topic.name,
                     partition=one.partition_index,
                     transactional_id=name,
