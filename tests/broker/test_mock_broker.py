@@ -8,6 +8,7 @@ fail in continuous integration.
 from __future__ import annotations
 
 import functools
+import os
 import re
 import shutil
 import subprocess
@@ -43,10 +44,14 @@ def _build(name: str, command: list[str]) -> Path:
 
 
 def java(program: str) -> list[str]:
-    """What runs a program with the Java client. Raises ``MissingError``."""
+    """What runs a Java program with Kafka's clients, compiled before. Raises ``MissingError``."""
     try:
-        jars = kafka_jars.install("4.4.0")
-        return [kafka_jars.java(), "-cp", f"{jars}/*", str(SOURCES / "java" / program)]
+        jars = f"{kafka_jars.install('4.4.0')}/*"
+        made = kafka_jars.cache_folder() / "clients" / "java"
+        words = [kafka_jars.jdk_tool("javac"), "-cp", jars, "-d", str(made), str(SOURCES / "java" / program)]
+        subprocess.run(words, check=True, capture_output=True)
+        short = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # it runs for a second
+        return [kafka_jars.java(), *short, "-cp", f"{made}{os.pathsep}{jars}", program.removesuffix(".java")]
     except kafka_jars.KafkaUnavailableError as error:
         unreachable = isinstance(error, kafka_jars.RegistryUnreachableError)
         raise MissingError(str(error), unreachable=unreachable) from None

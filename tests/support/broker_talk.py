@@ -37,8 +37,8 @@ class Bench:
         self.core = Core(Cluster(release, listed, self.clock, wall, Settings(**settings), sasl=sasl))
         self.cluster = self.core.cluster
 
-    def client(self, node: int = 0, client_id: str = "me") -> Client:
-        return Client(self, node, client_id)
+    def client(self, node: int = 0, client_id: str = "me", port: int = 50_000) -> Client:
+        return Client(self, node, client_id, port)
 
     def wait(self, seconds: float) -> None:
         """Let time pass, as whoever has the sockets would."""
@@ -54,12 +54,12 @@ class Bench:
 class Client:
     """One connection."""
 
-    def __init__(self, bench: Bench, node: int, client_id: str) -> None:
+    def __init__(self, bench: Bench, node: int, client_id: str, port: int = 50_000) -> None:
         self.bench = bench
         self.got = bytearray()
         self.closed = False
         self.connection = Connection("client", client_id=client_id, sasl=bench.cluster.sasl is not None)
-        made = bench.core.connect(bench.cluster.nodes[node], ("127.0.0.1", 50_000), self.got.extend, self._close)
+        made = bench.core.connect(bench.cluster.nodes[node], ("127.0.0.1", port), self.got.extend, self._close)
         assert made is not None
         self.talk = made
 
