@@ -364,14 +364,14 @@ def run_server(args: argparse.Namespace) -> int:
     return _report(args, outcome, "no response was damaged: see --api and --kind")
 
 
-def _write_cases(folder: str | None, made: list[Any]) -> None:
+def _write_cases(out: str | None, made: list[Any]) -> None:
     """Writes cases, numbered: two may be alike."""
     from dataclasses import replace
 
     from kwire.testing import corpus
 
-    if folder is not None:
-        corpus.write(Path(folder), (replace(one, name=f"{number:04}-{one.name}") for number, one in enumerate(made)))
+    if out is not None:
+        corpus.write(Path(out), (replace(one, name=f"{number:04}-{one.name}") for number, one in enumerate(made)))
 
 
 def _bar(total: int, what: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+_WIDTH = 120
+"""Characters of a line that goes to a file or a pipe."""
 EPILOG = """\
 examples:
   kwire why --transaction orders-7 broker.pcap
@@ -66,6 +69,13 @@ def run(args: argparse.Namespace) -> int:
     if lines and args.format == "table" and len(files) == 1:
         frame = next((one.frame for one in lines if one.frame is not None), None)
         said += [f"A frame in full: kwire explain {public(files[0])} --frame {frame}"] if frame is not None else []
+    if args.format == "table":
+        from kwire.cli.output import open_text
+
+        width = shutil.get_terminal_size((_WIDTH, 24)).columns if args.output is None else _WIDTH
+        with open_text(args.output) as file:
+            file.writelines(f"{one}\n" for one in (*why.text_of(lines, width), *said))
+        return code
     batch = why.batch_of(lines)
     answers.write(args, batch, why.SHOWN, title="What happened", summary=said, about={"summary": story.headline()})
     return code

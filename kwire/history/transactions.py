@@ -15,6 +15,7 @@ Rules kept here:
   the transaction was over before, and its end is ``unknown``.
 - What another producer or a time-out did looks the same to a client that is refused. The end is ``timed_out`` if the
   time-out is known and has passed, and else ``fenced``. If packets are missing, it is ``unknown``.
+- An EndTxn alone is no transaction: who ends one twice gets the same answer again.
 - If packets are missing on a connection of an open transaction, the row says so (``gap``): its end, and the begin of
   the next, may be among them.
 - A transaction holds the last stable offset of a partition back if this offset is its first offset there. Nothing else
@@ -388,19 +389,12 @@ class Transactions:
 
     def _ended(self, one: _Producer, step: Step, answer: Step) -> Iterator[dict[str, Any]]:
         now = one.now
-        if now is not None and now.end is None and not self._same(now, step):
-            self._close(now, "unknown", None, "its end is not in the capture")
-        if now is None or now.end == "unknown":
-            yield from self._give(one)
-            if one.producer_id is None and not (step.committed is False and step.version >= 5):
-                # Of a transaction that began before the capture. Later on it may be a request that is sent again: who
-                # ends a transaction twice gets the same answer.
-                protocol = "v2" if step.version >= 5 else "v1"
-                now = one.now = _Open(step, False, protocol, step.producer_id, step.producer_epoch, timeout=one.timeout)
-                now.client = None if step.broker else step
-                now.connections[step.connection] = None
         if now is not None and now.end is None:
-            self._close(now, "committed" if step.committed else "aborted", answer, "EndTxn")
+            if self._same(now, step):
+                self._close(now, "committed" if step.committed else "aborted", answer, "EndTxn")
+            else:
+                self._close(now, "unknown", None, "its end is not in the capture")
+                yield from self._give(one)
         one.seen = True
         if answer.producer_id is not None and answer.producer_id >= 0:
             self._name(one, answer.producer_id, answer.producer_epoch)

@@ -12,7 +12,8 @@ Rules kept here:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,10 +23,11 @@ import pyarrow.compute as pc
 from kwire.errors import KwireError
 from kwire.naming import counted
 from kwire.records.arrow_types import TIMESTAMP
-from kwire.tables import showing
+from kwire.tables import group_events, showing
 from kwire.tables.showing import Column
+from kwire.tables.terminal import texts_of_times
 
-__all__ = ["MOST_LINES", "SCHEMA", "SHOWN", "Group", "Line", "Record", "Story", "Transaction", "batch_of"]
+__all__ = ["MOST_LINES", "SCHEMA", "SHOWN", "Group", "Line", "Record", "Story", "Transaction", "batch_of", "text_of"]
 
 MOST_LINES: Final = 2000
 """Lines of a story (int)."""
@@ -171,14 +173,14 @@ class Transaction(Story):
     def headline(self) -> list[str]:
         if self.last is None:
             return [f"No transaction of {showing.readable(self.name)} is in the capture."]
-        ends = ", ".join(f"{count} {end}" for end, count in self.ends.items())
+        ends = ", ".join(f"{count} {end.replace('_', ' ')}" for end, count in self.ends.items())
         said = [f"{counted(sum(self.ends.values()), 'transaction')} of {showing.readable(self.name)}: {ends}."]
-        one = self.last
+        one, end = self.last, self.last["end"].replace("_", " ")
         took = "" if one["duration_ms"] is None else f" after {one['duration_ms']:.1f} ms"
         where = ", ".join(f"{part['topic']}:{part['partition']}" for part in one["partitions"][:5]) or "no partition"
         said.append(
             showing.readable(
-                f"The last one wrote {counted(one['records'], 'record')} to {where}: {one['end']}{took}"
+                f"The last one wrote {counted(one['records'], 'record')} to {where}: {end}{took}"
                 + (f" ({one['cause']})." if one["cause"] else "."),
                 None,
             )
@@ -226,15 +228,15 @@ class Record(Story):
             where = row["produce_connection"], row["produce_frame"]
             self.say(Line(row["produced"], "written (Produce)", who, offsets, capture, *where))
             if row["acknowledged"] is not None:
-                said = f"after {row['ack_ms']:.1f} ms"
-                self.say(Line(row["acknowledged"], "acknowledged", who, said, capture, row["produce_connection"]))
+                took = None if row["ack_ms"] is None else f"after {row['ack_ms']:.1f} ms"
+                self.say(Line(row["acknowledged"], "acknowledged", who, took, capture, row["produce_connection"]))
         who = _client(row["client_id"], row["client_host"])
         if row["group_id"] is not None:
             who = f"{who} of group {row['group_id']}"
         reader = row["group_id"] or who or ""
         where = row["connection"], row["frame"]
         if row["status"] in ("committed", "delivered"):
-            said = [] if row["fetch_ms"] is None else [f"{row['fetch_ms']:.1f} ms after it was written"]
+            said: list[str] = [] if row["fetch_ms"] is None else [f"{row['fetch_ms']:.1f} ms after it was written"]
             said += [] if row["lag"] is None else [f"{counted(row['lag'], 'record')} behind"]
             said += [f"delivered {row['deliveries']} times by now"] if row["deliveries"] > 1 else []
             self.say(Line(row["fetched"], "delivered (Fetch)", who, ", ".join(said) or None, capture, *where))
@@ -243,8 +245,8 @@ class Record(Story):
                 by = row["commit_connection"], row["commit_frame"]
                 self.say(Line(row["committed"], "committed", who, ", ".join(said) or None, capture, *by))
         elif row["status"] != "undelivered":
-            said = "it asked for a later offset" + ("; packets of it are missing" if row["status"] == "missing" else "")
-            self.say(Line(None, "passed over", who, said, capture, *where))
+            why = "it asked for a later offset" + ("; packets of it are missing" if row["status"] == "missing" else "")
+            self.say(Line(None, "passed over", who, why, capture, *where))
         self.groups.setdefault(reader, []).append(row["status"])
 
     def headline(self) -> list[str]:
@@ -281,22 +283,31 @@ class Group(Story):
         event = row["event"] or row["status"]
         self.events[event] = self.events.get(event, 0) + 1
         who = row["group_instance_id"] or row["member_id"] or _client(row["client_id"], row["client_host"])
-        said = [] if row["epoch"] is None else [f"epoch {row['epoch']}"]
+        moved = _MOVED.text({"gained": None, "lost": None, **row})
+        said = [moved] if moved != _MOVED.empty else []
+        said += [] if row["epoch"] is None else [f"epoch {row['epoch']}"]
         said += [] if row["duration_ms"] is None else [f"took {row['duration_ms']:.1f} ms"]
         if row["cause"]:
             of = "" if row["cause_member_id"] is None else f" by {row['cause_member_id']}"
             frame = "" if row["cause_frame"] is None else f" in frame {row['cause_frame']}"
-            said.append(f"because of {row['cause']}{of}{frame}")
+            said.append(f"because of {row['cause'].replace('_', ' ')}{of}{frame}")
         said += [one for one in (row["error_name"], row["detail"], row["error"]) if one]
-        self.say(Line(row["timestamp"], event, who, "; ".join(said) or None, row["capture"], row["connection"],
-                      row["frame"]))  # fmt: skip
+        where = row["capture"], row["connection"], row["frame"]
+        self.say(Line(row["timestamp"], event.replace("_", " "), who, "; ".join(said) or None, *where))
 
     def headline(self) -> list[str]:
         name = showing.readable(self.name)
         if not self.events:
             return [f"The capture has no event of the group {name}."]
-        ends = ", ".join(f"{count} {event}" for event, count in self.events.items())
-        return [f"The group {name}: {ends}."]
+        said = [counted(self.events.get("rebalance_began", 0), "rebalance")]
+        said += [f"{count} {event.replace('_', ' ')}" for event, count in self.events.items() if event not in _LESS]
+        return [f"The group {name}: {', '.join(said)}."]
+
+
+_MOVED: Final = next(one for one in group_events.TABLE.shown if one.title == "partitions")
+"""What shows partitions that a member got and lost."""
+_LESS: Final = ("rebalance_began", "rebalance_ended", "epoch_bumped", "synced")
+"""Events that a headline does not count."""
 
 
 def _client(client_id: str | None, host: str | None, port: int | None = None) -> str | None:
@@ -320,6 +331,40 @@ def batch_of(lines: Iterable[Line]) -> pa.RecordBatch:
         else:
             columns.append(pa.array(values, wanted.type))
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def text_of(lines: Iterable[Line], width: int) -> Iterator[str]:
+    """The lines for a terminal of ``width`` characters: what happened in one column, who and how in another."""
+    rows = list(lines)
+    wide = min(max((len(showing.readable(row.what, None)) for row in rows), default=0), _WHAT)
+    day = ""
+    for row in rows:
+        date, _, clock = ("-", "", "-") if row.time is None else _texts(row.time)
+        if date not in (day, "-"):
+            day = date
+            yield day
+        what = showing.readable(row.what, None)
+        how = ": ".join(showing.readable(one, None) for one in (row.who, row.detail) if one)
+        where = f"[{_evidence({'frame': row.frame, 'connection': row.connection})}]"
+        head = f"{clock:<15}  {what:<{wide}}"
+        beside = len(head) <= 17 + wide and width - len(head) - 2 >= _HOW
+        indent = len(head) + 2 if beside else 17
+        parts = textwrap.wrap(f"{how} {where}", max(width - indent, _HOW), break_on_hyphens=False)
+        if not beside:
+            yield head.rstrip()
+        for number, part in enumerate(parts):
+            yield f"{head}  {part}" if beside and not number else " " * indent + part
+
+
+def _texts(micros: int) -> tuple[str, str, str]:
+    text = texts_of_times(pa.array([micros]).cast(pa.timestamp("us")).cast(TIMESTAMP))[0] or "-"
+    return text.rstrip("Z").partition("T")
+
+
+_WHAT: Final = 34
+"""Characters of what happened that stand in a column,"""
+_HOW: Final = 30
+"""and of the rest at least."""
 
 
 def _evidence(row: showing.Row) -> str:

@@ -275,7 +275,7 @@ class _Maker(Maker):
     def _of_frames(self, frames: Frames, of: Array, kinds: Array) -> Array:
         """Events with what is known of their frames."""
         made = np.empty(len(of), EVENT)
-        for name in EVENT.names:
+        for name in EVENT.names or ():
             made[name] = NONE
         made["kind"], made["order"] = kinds, frames.numbers[of]
         time, latency = frames["time"][of], frames["latency"][of]
@@ -546,13 +546,13 @@ TABLE: Final = CaptureTable(
         Column("producer", showing.plain("producer_client_id"), shrink=8),
         Column("partition", showing.partition, shrink=12),
         Column("offsets", _range, right=True),
-        Column("acked", _ms("ack_ms"), right=True),
+        Column("acked ms", _ms("ack_ms"), right=True),
         Column("group", showing.plain("group_id"), shrink=8),
         Column("reader", showing.plain("client_id"), shrink=8),
-        Column("fetched", _ms("fetch_ms"), right=True),
-        Column("time", showing.plain("deliveries"), right=True),
+        Column("fetched ms", _ms("fetch_ms"), right=True),
+        Column("times", showing.plain("deliveries"), right=True),
         Column("lag", showing.plain("lag"), right=True),
-        Column("committed", _ms("commit_ms"), right=True),
+        Column("committed ms", _ms("commit_ms"), right=True),
         Column("status", showing.status),
     ),
 )

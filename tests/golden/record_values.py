@@ -1,25 +1,35 @@
 """Records bytes of real serialisers as ``tests/golden/values/*.json``: run it by hand, with what they need installed.
 
     pip install "confluent-kafka[avro,json,protobuf,schemaregistry]" azure-schemaregistry-avroencoder fastavro
-    python tests/golden/record_values.py
+    mvn dependency:copy-dependencies -DoutputDirectory=FOLDER     # of the two that apicurio() and glue() name
+    APICURIO=apicurio GLUE=glue python tests/golden/record_values.py
 
 - ``confluent.json``: confluent-kafka's serializers of Avro, Protobuf (a message inside of another) and JSON Schema, in
   prefix and header mode, against a registry on loopback that gives ids and GUIDs
 - ``azure.json``: Azure's encoder, against a client that gives ids
+- ``apicurio.json``: Apicurio's serializer of Java in four modes, against a registry on loopback that gives every schema
+  the content id 12 and the global id 21
+- ``glue.json``: AWS Glue's encoder of Java, with zlib and without
 - ``fastavro.json``: single objects, whose fingerprint is fastavro's
 
-A file has the versions, the schemas as a registry gives them (``GET /schemas``), and for each value the topic, the
-headers, the bytes, and what was put in.
+- ``registry.pcap`` and ``shop.pcap``: the values of ``confluent.json`` in packets, and the topic ``_schemas``
+
+With names of files as arguments only those are made anew. A file has the versions, the schemas as a registry gives them
+(``GET /schemas``), and for each value the topic, the headers, the bytes, and what was put in.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 import sys
 import tempfile
+import threading
 import uuid
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -152,6 +162,51 @@ def azure() -> dict[str, Any]:
     return {"made_with": {name: version(name)}, "schemas": schemas, "values": made}
 
 
+class _Apicurio(BaseHTTPRequestHandler):
+    """Gives each schema that is registered the same ids."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        ids = {"globalId": 21, "contentId": 12, "version": "1", "state": "ENABLED", "createdOn": "2026-01-01T00:00:00Z"}
+        place = {"groupId": "default", "artifactId": "orders-value", "artifactType": "AVRO"}
+        body = json.dumps({"artifact": place, "version": {**place, **ids}}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+def apicurio() -> dict[str, Any]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Apicurio)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    made = of_java("APICURIO", "apicurio", f"http://127.0.0.1:{server.server_port}/apis/registry/v3")
+    server.shutdown()
+    schemas = [
+        {"subject": "orders-value", "version": at, "id": id_, "schema": json.dumps(ORDER)}
+        for at, id_ in ((1, 12), (2, 21))
+    ]
+    return {"made_with": {"apicurio-registry-avro-serde-kafka": "3.1.7"}, "schemas": schemas, "values": made}
+
+
+def glue() -> dict[str, Any]:
+    guid = str(uuid.uuid5(SPACE, "glue"))
+    made = of_java("GLUE", "glue", guid)
+    schemas = [{"subject": "shop.Order", "version": 1, "guid": guid, "schema": json.dumps(ORDER)}]
+    return {"made_with": {"schema-registry-serde": "1.1.20"}, "schemas": schemas, "values": made}
+
+
+def of_java(jars: str, *args: str) -> list[dict[str, Any]]:
+    """What ``JavaValues.java`` prints: each of ``ORDERS`` in turn."""
+    command = ["java", "-cp", f"{os.environ[jars]}/*", str(HERE / "JavaValues.java"), *args]
+    ran = subprocess.run(command, env={**os.environ, "ORDER": json.dumps(ORDER)}, capture_output=True, check=True)
+    lines = [json.loads(one) for one in ran.stdout.splitlines() if one.startswith(b"{")]
+    return [{**one, "topic": "orders", "expected": ORDERS[at % len(ORDERS)]} for at, one in enumerate(lines)]
+
+
 def single_objects() -> dict[str, Any]:
     import fastavro
 
@@ -178,7 +233,43 @@ def value(name: str, topic: str, data: bytes, headers: Any, expected: Any) -> di
     }
 
 
+def captures() -> dict[str, bytes]:
+    """Two captures of a broker: in one the registry reads its topic, in the other values are produced.
+
+    The values are those of ``confluent.json``. The packets are made here.
+    """
+    from packets import Connection, pcap, produce, produce_answer
+    from record_sets import batch, record
+
+    found = json.loads((FOLDER / "confluent.json").read_text())
+    registry, shop = Connection().open(), Connection().open()
+
+    def sent(connection: Any, topic: str, pairs: list[tuple[bytes, bytes, Any]]) -> None:
+        records = b"".join(
+            record(key, value, offset=at, headers=tuple((name.encode(), bytes.fromhex(one)) for name, one in headers))
+            for at, (key, value, headers) in enumerate(pairs)
+        )
+        number = len(connection.packets)
+        connection.send(produce(number, 1, batch(records, len(pairs)), topic)).answer(produce_answer(number, topic))
+
+    keys = [{"keytype": "SCHEMA", "subject": one["subject"], "version": one["version"]} for one in found["schemas"]]
+    topic = [
+        (json.dumps(key).encode(), json.dumps(one).encode(), [])
+        for key, one in zip(keys, found["schemas"], strict=True)
+    ]
+    sent(registry, "_schemas", topic)
+    for name in dict.fromkeys(one["topic"] for one in found["values"]):
+        some = [one for one in found["values"] if one["topic"] == name]
+        sent(shop, name, [(b"k", bytes.fromhex(one["value"]), one["headers"]) for one in some])
+    return {"registry.pcap": pcap(registry.packets), "shop.pcap": pcap(shop.packets)}
+
+
 if __name__ == "__main__":
+    sys.path.insert(0, str(HERE.parent / "support"))
     FOLDER.mkdir(exist_ok=True)
-    for made, name in ((confluent, "confluent"), (azure, "azure"), (single_objects, "fastavro")):
-        (FOLDER / f"{name}.json").write_text(json.dumps(made(), indent=1, ensure_ascii=False) + "\n")
+    every = {"confluent": confluent, "azure": azure, "fastavro": single_objects, "apicurio": apicurio, "glue": glue}
+    for name, made in every.items():
+        if name in sys.argv[1:] or len(sys.argv) < 2:
+            (FOLDER / f"{name}.json").write_text(json.dumps(made(), indent=1, ensure_ascii=False) + "\n")
+    for name, data in captures().items():
+        (FOLDER / name).write_bytes(data)

@@ -42,8 +42,19 @@ def test_a_record_is_told_from_produce_to_commit(capsys: pytest.CaptureFixture[s
 
 def test_a_group_is_told_with_its_causes(capsys: pytest.CaptureFixture[str]) -> None:
     said = told(capsys, "--group", "java-classic")
-    assert said.index("rebalance_began") < said.index("assigned")
+    assert said.index("rebalance began") < said.index("assigned")
     assert "because of join" in said
+    assert "+java-gzip[0-1]" in said
+    assert "The group java-classic: 2 rebalances, 2 joined" in said
+
+
+def test_lines_fit_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = "".join(told(capsys, "--record", "java-none:0:3").split())
+    for width in (60, 80, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        said = told(capsys, "--record", "java-none:0:3")
+        assert max(map(len, said.splitlines()[:-5])) <= width
+        assert "".join(said.split()) == whole
 
 
 def test_what_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,4 +72,4 @@ def test_a_record_that_is_none_is_refused(name: str, capsys: pytest.CaptureFixtu
 def test_it_writes_parquet(tmp_path: Path) -> None:
     path = tmp_path / "why.parquet"
     assert main(["why", "--transaction", "java-id", "--format", "parquet", "-o", str(path), CAPTURE]) == 0
-    assert pq.read_table(path)["what"].to_pylist().count("began") == 4  # type: ignore[no-untyped-call]
+    assert pq.read_table(path)["what"].to_pylist().count("began") == 4
