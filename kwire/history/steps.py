@@ -47,8 +47,11 @@ __all__ = [
 ]
 
 OK: Final = "ok"
+"""The status (str) of a step that could be read,"""
 MALFORMED: Final = "malformed"
+"""of one whose body is not what its version says (str),"""
 UNREADABLE: Final = "unreadable"
+"""and of an incomplete frame (str)."""
 NOBODY: Final = ""
 """The owner (str) of what is no part of a history, though its API is: neither it nor its response has a row."""
 
