@@ -159,7 +159,7 @@ def _from_state(wire: list[tuple[int, bytes]], keys: KeyLog) -> None:
     first = _heard(decryptor, wire[:half], at)
     decryptor = Decryptor.restored(json.loads(json.dumps(decryptor.state())), keys)
     rest = _heard(decryptor, wire[half:], at)
-    assert (first[0] + rest[0], first[1] + rest[1]) == said
     whole.finish()
     decryptor.finish()
+    assert (first[0] + rest[0], first[1] + rest[1]) == said
     assert (decryptor.verdict, decryptor.why) == (whole.verdict, whole.why)

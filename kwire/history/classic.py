@@ -170,9 +170,9 @@ def _missed(group: Group, listed: Any, generation: int) -> Iterator[Row]:
 def _why_gone(group: Group, one: Member) -> Cause:
     if one.removed is not None:
         return one.removed
-    if one.is_silent(group.now):
-        assert one.heard is not None
-        return Cause("session_timeout", one.id, None, None, None, one.heard + one.session * MS)
+    when = one.silent_since(group.now)
+    if when is not None:
+        return Cause("session_timeout", one.id, None, None, None, when)
     on = group.rebalance
     if on is not None and one.is_behind(on.since, group.now):
         return Cause("rebalance_timeout", one.id, None, None, None, None)

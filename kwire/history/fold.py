@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from kwire import stored
 from kwire.history.asked import Asked
-from kwire.history.steps import OK, Reader, Step, saved, step_of
+from kwire.history.steps import NOBODY, OK, Reader, Step, saved, step_of
 
 __all__ = ["GIVEN_UP", "STATUSES", "UNPAIRED", "Fold", "History", "Row", "Story"]
 
@@ -78,6 +78,7 @@ class History:
     - ``name``: that of its table.
     - ``reads``: a reader for each kind of message (``kwire.history.steps.kind_of``).
     - ``fold``: makes the fold of an owner and place.
+    - ``by_place``: whether each place has a fold of its own, or the owner one for all.
     - ``most``: things that are kept at once (``Fold.size``).
     - ``at_end``: whether ``Fold.over`` gives rows.
     """
@@ -85,6 +86,7 @@ class History:
     name: str
     reads: Mapping[int, Reader]
     fold: Callable[[str, str], Fold]
+    by_place: bool = True
     most: int = 1 << 19
     at_end: bool = False
 
@@ -111,7 +113,9 @@ class Story:
         if step.owner is None:
             yield framed({"status": UNPAIRED, "error": "its request is not in the capture, or was given up"}, step)
             return
-        key = (step.owner, step.place)
+        if step.owner == NOBODY:
+            return
+        key = (step.owner, step.place if self._history.by_place else "")
         one = self._folds.pop(key, None)
         if one is None:
             one = self._history.fold(*key)

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from kwire.history.steps import Names, Reader, Said, kind_of, topic_of
+from kwire.history.steps import NOBODY, Names, Reader, Said, kind_of, topic_of
 from kwire.protocol.embedded import ASSIGNMENT, SUBSCRIPTION, member_data
 from kwire.schema.keys import ApiKey
 
@@ -230,6 +230,8 @@ def _find(body: Any, names: Names) -> _Made:
         # The answer names the groups itself.
         for key in body.coordinator_keys:
             yield key, "", {}
+    else:
+        yield NOBODY, "", {}
 
 
 def _found(body: Any, names: Names) -> _Made:
@@ -240,7 +242,7 @@ def _found(body: Any, names: Names) -> _Made:
 
 
 READS: Final[dict[int, Reader]] = {
-    kind_of(api, response): reader
+    kind_of(api, bool(response)): reader
     for api, both in {
         ApiKey.JOIN_GROUP: (_join, _joined),
         ApiKey.SYNC_GROUP: (_sync, _synced),

@@ -299,13 +299,14 @@ class Group(Fold):
         """Why a rebalance begins. ``known``: whether the capture has the group from before it."""
         if not known:
             return NOT_CAPTURED
-        if self.pending:
-            return self.pending[0]
-        silent = [(one.heard + one.session * MS, one) for one in self.members.values() if one.is_silent(self.now)]
-        if not silent:
-            return NOT_CAPTURED
-        when, one = min(silent, key=lambda each: each[0])
-        return Cause("session_timeout", one.id, None, None, None, when)
+        # Who was silent for too long is dropped then, whatever comes later.
+        over = [each for each in map(self._silence, self.members.values()) if each is not None]
+        return min([*self.pending, *over], key=lambda each: each.time or 0, default=NOT_CAPTURED)
+
+    def _silence(self, one: Member) -> Cause | None:
+        """The session timeout of a member, if it is over."""
+        when = one.silent_since(self.now)
+        return None if when is None else Cause("session_timeout", one.id, None, None, None, when)
 
     def fenced(self, step: Step, said: Said, code: int) -> Iterator[Row]:
         """A member that is none for the broker, if ``code`` says so."""
@@ -318,6 +319,8 @@ class Group(Fold):
         if code not in (ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNRELEASED_INSTANCE_ID):
             columns |= self.has_lost(one)
             self.remove(number)
+            if cause.word in ("session_timeout", "rebalance_timeout"):
+                self.pending.append(cause if cause.time is not None else cause._replace(time=self.now))
         epoch = said.get("generation", said.get("epoch"))
         yield self.row("fenced", cause=cause, **columns | {"epoch": epoch, "error_name": error_name(code) or str(code)})
 

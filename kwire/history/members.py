@@ -54,9 +54,14 @@ class Cause(NamedTuple):
     def restored(cls, values: Any) -> Cause:
         """What a list of the same values says. Raises one of ``stored.UNFIT``."""
         word, member, capture, connection, frame, time = values
-        texts = (None if one is None else stored.text(one) for one in (member, capture))
-        numbers = (stored.optional(one, 0) for one in (connection, frame))
-        return cls(stored.text(word), *texts, *numbers, stored.optional(time, -(1 << 63), (1 << 63) - 1))
+        return cls(
+            stored.text(word),
+            None if member is None else stored.text(member),
+            None if capture is None else stored.text(capture),
+            stored.optional(connection, 0),
+            stored.optional(frame, 0),
+            stored.optional(time, -(1 << 63), (1 << 63) - 1),
+        )
 
 
 NOT_CAPTURED: Final = Cause("not_in_capture", None, None, None, None, None)
@@ -103,11 +108,16 @@ class Member:
         """About how many things it holds."""
         return 4 + len(self.id) // _TEXT + len(self.parts or ())
 
+    def silent_since(self, now: int | None) -> int | None:
+        """When its session timeout was over, None if it is not."""
+        if not self.session or self.heard is None or now is None:
+            return None
+        when = self.heard + self.session * MS
+        return when if when <= now else None
+
     def is_silent(self, now: int | None) -> bool:
         """Whether its session timeout is over."""
-        if not self.session or self.heard is None or now is None:
-            return False
-        return self.heard + self.session * MS <= now
+        return self.silent_since(now) is not None
 
     def is_behind(self, since: int | None, now: int | None) -> bool:
         """Whether its rebalance timeout is over, counted from ``since``."""

@@ -30,6 +30,7 @@ from kwire.wire import ZERO_UUID, uuid_text
 
 __all__ = [
     "MALFORMED",
+    "NOBODY",
     "OK",
     "UNREADABLE",
     "Names",
@@ -48,6 +49,8 @@ __all__ = [
 OK: Final = "ok"
 MALFORMED: Final = "malformed"
 UNREADABLE: Final = "unreadable"
+NOBODY: Final = ""
+"""The owner (str) of what is no part of a history, though its API is: neither it nor its response has a row."""
 
 Array = Any
 Said = Mapping[str, Any]

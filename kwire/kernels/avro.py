@@ -9,11 +9,14 @@ its items. A *region* is a buffer of a column: values of one width, or offsets o
 in one piece of memory, of which the kernel has views as bytes, integers and floating point. A null is a 0 in a region
 of bytes.
 
+``kwire.kernels.avro_lanes`` reads many rows at a time, in half of the time, and comes here with what is seldom: damage,
+and values that only this loop can read. So both are needed. What a program, a table and a region is stands here.
+
 Rules kept here:
 
 - Every length is checked against the end of the value where it is read. The count of a block is checked against the
   least size of its items, and against the room of its domain.
-- A value is read to its last byte, or it has no row: what it has written is taken back (``_undo``) and its row is null.
+- A value is read to its last byte, or it has no row: what it has written is taken back (``undo``) and its row is null.
 - Where there is no room, the row is taken back as well. Python makes room, or refuses the row, and calls again.
 - Offsets of a domain say where each of its rows begins in the domains below. So taking back needs no other memory.
 - Copies overrun: strings have ``SLACK`` bytes of room after them.
@@ -48,7 +51,12 @@ __all__ = [
     "Region",
     "State",
     "Trouble",
-    "run",
+    "decimal",
+    "is_text",
+    "null_row",
+    "undo",
+    "value_of",
+    "wide_varint",
 ]
 
 Array = Any
@@ -90,7 +98,8 @@ class Op(IntEnum):
     """The number of one of two branches. If it is ``low``, the regions from ``first`` to ``last`` get a null and the
     program goes on at ``target``. Else the region at ``at`` says that there is a value."""
     UNION = 10
-    """The number of one of ``width`` branches: the program goes on as many instructions after the next one."""
+    """The number of one of ``width`` branches: the program goes on as many instructions after the next one. All of them
+    end at ``target``."""
     LIST = 11
     """The count of a block of items, which have at least ``low`` bytes, are rows of ``child`` (-1: of none), and of
     which ``slot`` says how many are left. With the last block the program goes on at ``target``."""
@@ -202,6 +211,8 @@ class Region(Row):
     """And how many there are."""
     room: int
     """And may be."""
+    text: int
+    """1 if they must be UTF-8."""
 
 
 class ProgramFailure(Row):
@@ -285,27 +296,33 @@ _LONGEST: Final = 10
 
 
 @kernel
+def wide_varint(word: Any) -> tuple[int, int]:
+    """The zigzag varint that ``word`` begins with: (value, its bytes), 0 bytes where it has more than 8."""
+    ends = ~word & _HIGH
+    if ends == np.uint64(0):
+        return int64(0), int64(0)
+    # All of them at once: the bytes up to the first with a high bit of 0, then 7 bits of each side by side.
+    below = (ends & (~ends + _ONE)) - _ONE
+    size = int64(((below & _ONES) * _ONES) >> np.uint64(56))
+    word &= below & _SEVENS
+    word = (word & _EVEN_7) | ((word & _ODD_7) >> _ONE)
+    word = (word & _EVEN_14) | ((word & _ODD_14) >> np.uint64(2))
+    word = (word & _EVEN_28) | ((word & _ODD_28) >> np.uint64(4))
+    return int64(word >> _ONE) ^ -int64(word & _ONE), size
+
+
+@kernel
 def _varint(buf: Array, pos: int, end: int) -> tuple[int, int]:
     """A zigzag varint of at most 10 bytes: (value, position after it), -1 if there is none."""
     if pos + 8 <= buf.shape[0]:
-        word = load64(buf, pos)
-        ends = ~word & _HIGH
-        if ends != np.uint64(0):
-            # All of them at once: the bytes up to the first with a high bit of 0, then 7 bits of each side by side.
-            below = (ends & (~ends + _ONE)) - _ONE
-            size = int64(((below & _ONES) * _ONES) >> np.uint64(56))
-            if size > end - pos:
-                return int64(0), int64(-1)
-            word &= below & _SEVENS
-            word = (word & _EVEN_7) | ((word & _ODD_7) >> _ONE)
-            word = (word & _EVEN_14) | ((word & _ODD_14) >> np.uint64(2))
-            word = (word & _EVEN_28) | ((word & _ODD_28) >> np.uint64(4))
-            return int64(word >> _ONE) ^ -int64(word & _ONE), pos + size
+        value, size = wide_varint(load64(buf, pos))
+        if size > 0:
+            return value, (pos + size if size <= end - pos else int64(-1))
     return long_varint(buf, pos, end, _LONGEST)
 
 
 @kernel
-def _is_text(buf: Array, pos: int, end: int) -> bool:
+def is_text(buf: Array, pos: int, end: int) -> bool:
     """Whether these bytes are UTF-8."""
     while pos + 8 <= end and load64(buf, pos) & _HIGH == np.uint64(0):
         pos += 8
@@ -326,7 +343,7 @@ def _is_text(buf: Array, pos: int, end: int) -> bool:
 
 
 @kernel
-def _decimal(buf: Array, pos: int, size: int, longs: Array, at: int, words: int, below: Array, first: int) -> bool:
+def decimal(buf: Array, pos: int, size: int, longs: Array, at: int, words: int, below: Array, first: int) -> bool:
     """An integer of ``size`` big-endian bytes, which are there, as ``words`` little-endian int64.
 
     Returns whether it is nearer to 0 than the number of as many words in ``below``."""
@@ -375,7 +392,7 @@ def _fill(regions: Array, first: int, last: int, counts: Array, memory: Memory) 
 
 
 @kernel
-def _undo(state: State, memory: Memory, row: int) -> None:
+def undo(state: State, memory: Memory, row: int) -> None:
     """Takes back what row ``row`` of domain 0, and what follows it, has written."""
     state.starts[0] = row
     state.counts[0] = row
@@ -415,7 +432,7 @@ def _put(buf: Array, pos: int, size: int, instruction: Any, row: int, state: Sta
 
 
 @kernel
-def _value(
+def value_of(
     buf: Array, pos: int, end: int, pc: int, program: Program, state: State, memory: Memory
 ) -> tuple[int, int, int]:
     """Reads a value by the program at instruction ``pc``: (trouble, position, instruction)."""
@@ -473,13 +490,11 @@ def _value(
                 break
             if op == Op.DECIMAL:
                 width = instruction.width
-                if not _decimal(
-                    buf, pos, value, memory.longs, at + row * width, width, program.table, instruction.more
-                ):
+                if not decimal(buf, pos, value, memory.longs, at + row * width, width, program.table, instruction.more):
                     trouble = plain(Trouble.DIGITS)
                     break
             elif op != Op.SKIP_BYTES:
-                if op == Op.TEXT and not _is_text(buf, pos, pos + value):
+                if op == Op.TEXT and not is_text(buf, pos, pos + value):
                     trouble = plain(Trouble.UTF8)
                     break
                 trouble = _put(buf, pos, value, instruction, row, state, memory)
@@ -555,9 +570,7 @@ def _value(
                 copy(buf, pos, memory.bytes, at + row * width, width)
             elif op == Op.FIXED_DECIMAL:
                 words = instruction.low
-                if not _decimal(
-                    buf, pos, width, memory.longs, at + row * words, words, program.table, instruction.more
-                ):
+                if not decimal(buf, pos, width, memory.longs, at + row * words, words, program.table, instruction.more):
                     trouble = plain(Trouble.DIGITS)
                     break
             pos += width
@@ -614,52 +627,7 @@ def _value(
 
 
 @kernel
-def run(
-    buf: Array,
-    starts: Array,
-    ends: Array,
-    programs: Array,
-    row: int,
-    last: int,
-    program: Program,
-    state: State,
-    memory: Memory,
-    failures: Array,
-) -> tuple[int, int, int]:
-    """Reads the values ``buf[starts[i]:ends[i]]`` of the rows from ``row`` to ``last`` into the regions.
-
-    ``programs``: the first instruction for each row, -1 for a row that is null. Each is in domain 0, of which regions
-    have room for all rows. Returns (the rows done, failures, trouble). FULL: there is no room for the next row, and
-    ``State.asked`` says for what. Without trouble it ends at the last row, or where the table of failures is full.
-    """
-    found = int64(0)
-    trouble = plain(Trouble.NONE)
-    row = int64(row)
-    while row < last and found < failures.shape[0]:
-        pc = int64(programs[row])
-        trouble = plain(Trouble.NONE)
-        if pc >= 0:
-            trouble, offset, pc = _value(buf, int64(starts[row]), int64(ends[row]), pc, program, state, memory)
-            if trouble != Trouble.NONE:
-                _undo(state, memory, row)
-                if trouble == Trouble.FULL:
-                    break
-                failure = failures[found]
-                failure.row = row
-                failure.offset = offset
-                failure.instruction = pc
-                failure.trouble = trouble
-                found += 1
-                pc = int64(-1)
-        if pc < 0:
-            _null_row(state, memory)
-        row += 1
-        state.counts[0] = row
-    return row, found, trouble if trouble == Trouble.FULL else plain(Trouble.NONE)
-
-
-@kernel
-def _null_row(state: State, memory: Memory) -> None:
+def null_row(state: State, memory: Memory) -> None:
     """A null for the next row of all regions of domain 0."""
     last = int64(0)
     while last < state.regions.shape[0] and state.regions[last].domain == 0:

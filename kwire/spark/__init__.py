@@ -12,6 +12,7 @@ This is the only package that imports pyspark. Its modules:
 
 - ``source``, ``options``, ``reader``: the data source; ``streaming``, ``discovery``, ``checkpoint``: streams;
 - ``files``, ``stores``, ``prefetch``: what a path stands for; ``sensors``, ``across``: many captures as one;
+- ``histories``: what happened to groups and the like, in all of them;
 - ``functions``, ``events``: column functions; ``payloads``, ``chunks``, ``pairing``: tables of frames and of streams;
 - ``answers``: audit, findings, lineage; ``flows``: transactions, journeys; ``sessions``: those of Fetch;
 - ``exports``: files of tables;
@@ -35,7 +36,7 @@ from kwire.spark.workers import context_of, prefer_drivers_python, use_drivers_p
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kwire.spark.across import read
+    from kwire.spark.across import group_events, read
     from kwire.spark.answers import audit, findings, lineage
     from kwire.spark.chunks import decode_frames
     from kwire.spark.events import (
@@ -81,6 +82,7 @@ __all__ = [
     "fetch_sessions",
     "findings",
     "from_registry",
+    "group_events",
     "hono_message",
     "hono_messages",
     "hono_producers",
@@ -120,6 +122,7 @@ _LAZY = {
     "fetch_sessions": "kwire.spark.sessions",
     "share_sessions": "kwire.spark.sessions",
     "findings": "kwire.spark.answers",
+    "group_events": "kwire.spark.across",
     "from_registry": "kwire.spark.values",
     "journeys": "kwire.spark.flows",
     "hono_message": "kwire.spark.events",

@@ -227,6 +227,7 @@ class Options:
             raise KwireError("the option 'values' is json for log segments: typed is for captures")
         from kwire.tables.values import as_json
 
+        assert isinstance(found, LogTable)
         of_values: Table = as_json(found)
         return of_values
 

@@ -64,6 +64,8 @@ _MODULES: Final[dict[Kind, dict[str, str]]] = {
         "calls": "calls",
         "connections": "connections",
         "group_events": "group_events",
+        "share_deliveries": "share_deliveries",
+        "streams_tasks": "streams_tasks",
         "transactions": "transactions",
         "journeys": "journeys",
     },

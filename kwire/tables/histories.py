@@ -6,7 +6,7 @@ a row, and Spark runs the folds (``kwire.spark.histories``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from kwire.tables.definition import Maker, Run
 from kwire.tables.frames import BROKER, KEY
 from kwire.tables.topics import Topics
 
-__all__ = ["AFTER", "BEFORE", "STEP", "in_batches", "maker", "memory"]
+__all__ = ["AFTER", "BEFORE", "STEP", "in_batches", "maker"]
 
 BEFORE: Final = (
     *KEY,
@@ -81,14 +81,9 @@ class _Maker(Maker):
             yield from in_batches(self._story.over(), self._schema)
 
 
-def maker(history: History) -> partial[Maker]:
+def maker(history: History) -> Callable[[pa.Schema, Run], Maker]:
     """What ``CaptureTable.maker`` is for a history."""
     return partial(_Maker, history)
-
-
-def memory(history: History) -> partial[Story]:
-    """What makes that which a table remembers from one part of a capture to the next."""
-    return partial(Story, history)
 
 
 def in_batches(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -250,15 +250,13 @@ def _is_capture(path: str) -> bool:
 
 def _of_capture(path: str) -> tuple[list[Any], list[Any]]:
     """Keys and values of the topic ``_schemas`` in a capture, in the order in which they were captured."""
-    from kwire.capture.compressed import decompressed
-    from kwire.tables.reading import read
+    from kwire import capture
 
     keys: list[Any] = []
     values: list[Any] = []
-    with open_file(path, named=True) as file, decompressed(file) as stream:
-        for _, batch in read(stream, {"records": ["key", "value"]}, name=path, topics=[TOPIC]):
-            keys += batch.column("key").to_pylist()
-            values += batch.column("value").to_pylist()
+    for batch in capture.read(path, "records", columns=["key", "value"], topics=[TOPIC]):
+        keys += batch.column("key").to_pylist()
+        values += batch.column("value").to_pylist()
     if not keys:
         raise KwireError(f"{public(path)}: no record of the topic {TOPIC} was captured")
     return keys, values

@@ -27,8 +27,9 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -128,11 +129,13 @@ FAULTS: Final = (
 """What a client gets over by itself (``Fault``)."""
 
 Place = tuple[str, int]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _has(name: str) -> Any:
+def _has(name: str) -> Callable[[F], F]:
     """A precondition: the adapter has this method."""
-    return precondition(lambda self: getattr(self.adapter, name) is not getattr(Adapter, name))
+    made: Callable[[F], F] = precondition(lambda self: getattr(self.adapter, name) is not getattr(Adapter, name))
+    return made
 
 
 class ClientMachine(RuleBasedStateMachine):

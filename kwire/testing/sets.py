@@ -241,7 +241,7 @@ def segments(*, most: int = 5) -> SearchStrategy[RecordSet]:
                 if id_ not in begun:
                     continue
                 begun.discard(id_)
-                one = Entry(producer=(id_, 0, -1), marker=kind, gap=one.gap)
+                one = Entry(producer=(id_, 0, -1), marker="commit" if kind == "commit" else "abort", gap=one.gap)
             elif kind == "transactional":
                 begun.add(id_)
                 first = sequences.get(id_, 0)

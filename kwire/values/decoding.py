@@ -490,17 +490,19 @@ class _Window:
         share = values.nbytes // max(len(values), 1)
         step = max(_TEXT // (least + 4 * share + 1), 1)
         status = np.array(status, np.int8)
-        for first in range(0, len(values), step):
-            some = values.slice(first, step)
-            if room.left < least * len(some):
-                parts.append(pa.nulls(len(some), pa.string()))
-                there = status[first : first + step] == Status.OK
-                status[first : first + step][there] = Status.TOO_LARGE
+        first = 0
+        while first < len(values):
+            count = min(step, room.left // least)
+            if count <= 0:
+                parts.append(pa.nulls(len(values) - first, pa.string()))
+                rest = status[first:]
+                rest[rest == Status.OK] = Status.TOO_LARGE
                 errors = pc.if_else(pa.array(status == Status.TOO_LARGE), f"as JSON text: {room.said}", errors)
-                continue
-            made = json_texts(some)
+                break
+            made = json_texts(values.slice(first, count))
             room.left -= made.nbytes
             parts.append(made)
+            first += count
         return _Read(pa.concat_arrays(parts) if parts else pa.nulls(0, pa.string()), status, errors, message)
 
     # -- Protobuf

@@ -407,7 +407,7 @@ def _json(values: list[Any]) -> pa.Array:
 
     def of(one: Any) -> str:
         try:
-            return MessageToJson(one, indent=None, preserving_proto_field_name=True)
+            return str(MessageToJson(one, indent=None, preserving_proto_field_name=True))
         except (Error, TypeError, RecursionError) as error:
             raise ValueError(str(error)) from None
 

@@ -24,8 +24,8 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from kwire import stored
 from kwire.errors import KwireError, needed
 from kwire.naming import hidden, public
+from kwire.values.catalog import Catalog
 from kwire.values.framing import Space
-from kwire.values.sources import Catalog
 from kwire.values.written import LONGEST, Reference, Written, format_of
 
 __all__ = ["Registry"]
@@ -96,7 +96,7 @@ class Registry:
     # -- as a source
 
     def named(self, space: Space, name: int | str) -> Sequence[Written]:
-        """``kwire.values.sources.Source.named``. Raises ``KwireError`` where the registry cannot be asked."""
+        """``kwire.values.catalog.Source.named``. Raises ``KwireError`` where the registry cannot be asked."""
         if self._own:
             return self._own_named(space, name)
         if space is Space.GUID:
@@ -108,7 +108,7 @@ class Registry:
         return () if found is None else (found,)
 
     def versions(self, subject: str) -> Sequence[Written]:
-        """``kwire.values.sources.Source.versions``."""
+        """``kwire.values.catalog.Source.versions``."""
         if self._own:
             listed = self._json(f"{_GROUP}/{_quoted(subject)}/versions")
             with _unfit(self):
@@ -123,7 +123,7 @@ class Registry:
         return [one for one in (self.version(subject, number) for number in numbers) if one is not None]
 
     def version(self, subject: str, version: int) -> Written | None:
-        """``kwire.values.sources.Source.version``."""
+        """``kwire.values.catalog.Source.version``."""
         if self._own:
             found = self.versions(subject)
             if version < 0:
@@ -135,7 +135,7 @@ class Registry:
         return self._schema(f"subjects/{_quoted(subject)}/versions/{named}{more}", subject=subject)
 
     def fetched(self, subjects: Iterable[str] | None) -> Catalog:
-        """``kwire.values.sources.Source.fetched``, with what they refer to."""
+        """``kwire.values.catalog.Source.fetched``, with what they refer to."""
         if subjects is None and not self._own:
             with _unfit(self):
                 return Catalog(Written.of(one) for one in self._json("schemas?deleted=true") or ())

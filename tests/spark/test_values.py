@@ -70,7 +70,7 @@ def test_values_of_two_versions_are_one_struct_and_json_text(spark: SparkSession
 
 
 def _catalog() -> Any:
-    from kwire.values.sources import Catalog
+    from kwire.values.catalog import Catalog
     from kwire.values.written import Written
 
     return Catalog(Written.of(one) for one in SCHEMAS)

@@ -103,6 +103,49 @@ def produce(
     return answer and answer.responses[0].partition_responses[0]
 
 
+class Producer:
+    """A transactional producer, as of Kafka 3.9."""
+
+    def __init__(self, bench: Bench, name: str = "t") -> None:
+        self.bench, self.name, self.sequence = bench, name, 0
+        self.client = bench.client()
+        answer = self.init()
+        self.id, self.epoch = answer.producer_id, answer.producer_epoch
+
+    def init(self, **more: Any) -> Any:
+        request = messages.InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=10_000, **more)
+        return self.client.ask(request, 4)
+
+    def add(self, *topics: str) -> list[int]:
+        kind = messages.AddPartitionsToTxnRequest
+        request = kind(
+            v3_and_below_transactional_id=self.name,
+            v3_and_below_producer_id=self.id,
+            v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_topics=[kind.AddPartitionsToTxnTopic(name=name, partitions=(0,)) for name in topics],
+        )
+        answer = self.client.ask(request, 3)
+        return [one.results_by_partition[0].partition_error_code for one in answer.results_by_topic_v3_and_below]
+
+    def write(self, topic: Topic) -> int:
+        data = records.encode(
+            THREE,
+            producer_id=self.id,
+            producer_epoch=self.epoch,
+            base_sequence=self.sequence,
+            is_transactional=True,
+        )
+        code = int(produce(self.client, topic, data, 9, transactional_id=self.name).error_code)
+        self.sequence += 0 if code else 3
+        return code
+
+    def end(self, committed: bool, version: int = 3) -> Any:
+        request = messages.EndTxnRequest(
+            transactional_id=self.name, producer_id=self.id, producer_epoch=self.epoch, committed=committed
+        )
+        return self.client.ask(request, version)
+
+
 def fetch_request(topic: Topic | None, offset: int, version: int, **more: Any) -> Any:
     kind = messages.FetchRequest
     size = more.pop("partition_max_bytes", 1 << 20)

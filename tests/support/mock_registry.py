@@ -6,7 +6,7 @@ import base64
 import contextlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -15,7 +15,8 @@ from urllib.parse import unquote, urlsplit
 class MockRegistry:
     """``schemas`` are answers to ``GET /schemas``. ``failures``: how many requests are answered with 503 first.
 
-    ``user``: who may ask, ``name:password``. ``moved``: a path that every request is sent on to.
+    ``user``: who may ask, ``name:password``. ``moved``: a path that every request is sent on to. ``registers``: makes
+    the GUID of a schema that a serializer registers (None: it may not).
     """
 
     def __init__(self, schemas: list[dict[str, Any]]) -> None:
@@ -25,6 +26,7 @@ class MockRegistry:
         self.user: str | None = None
         self.moved: str | None = None
         self.answers: dict[str, bytes] = {}
+        self.registers: Callable[[str, str], str] | None = None
         self.url = ""
 
     def answer(self, path: str) -> tuple[int, Any]:
@@ -47,6 +49,18 @@ class MockRegistry:
             case _:
                 found = []
         return (200, found[0]) if found else (404, {"error_code": 40403})
+
+    def register(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The schema as it is registered: once, whatever how often."""
+        assert self.registers is not None
+        own = [one for one in self.schemas if one["subject"] == subject]
+        for one in own:
+            if one["schema"] == body["schema"]:
+                return one
+        made = {"subject": subject, "version": len(own) + 1, "id": len(self.schemas) + 1, **body}
+        made["guid"] = self.registers(subject, body["schema"])
+        self.schemas.append(made)
+        return made
 
 
 @contextlib.contextmanager
@@ -75,6 +89,16 @@ def serving(schemas: list[dict[str, Any]]) -> Iterator[MockRegistry]:
                 status, found = registry.answer(self.path)
                 body = json.dumps(found).encode()
             self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            subject = unquote(urlsplit(self.path).path.split("/")[2])
+            body = json.dumps(registry.register(subject, sent)).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -63,6 +63,7 @@ def test_equal_uuids_are_one_object_and_few_are_kept() -> None:
     made = [wire.uuid_from_bytes(one) for one in data]
     assert [one.bytes for one in made] == data
     assert len(wire._UUIDS) <= wire._UuidMemo.LIMIT
+    assert all(one is wire.uuid_from_bytes(one.bytes) for one in made[-10:])
 
 
 @pytest.mark.parametrize(

@@ -369,14 +369,14 @@ class Client:
     # -- Fetch
 
     def fetch_request(
-        self, place: tuple[str, int], offset: int, version: int, **more: int
+        self, place: tuple[str, int], offset: int, version: int, wait: int, isolation: int
     ) -> messages.FetchRequest | None:
         """A request for a partition, in the session that the client has; None if there is no such topic."""
         topic = self.topic(place[0])
         if topic is None:
             return None
         kind = messages.FetchRequest
-        request = kind(min_bytes=1, **more)
+        request = kind(min_bytes=1, max_wait_ms=wait, isolation_level=isolation)
         if version >= 7:
             request.session_id, request.session_epoch = self._session
         asked = offset, 1 << 20

@@ -197,8 +197,8 @@ class Read(Step):
             return
         place = self.topic, self.partition
         offset = client.positions.get(place, 0) if self.offset is None else self.offset
-        more = {"isolation_level": 1} if self.committed and version >= 4 else {}
-        request = client.fetch_request(place, offset, version, max_wait_ms=self.wait, **more)
+        isolation = int(self.committed and version >= 4)
+        request = client.fetch_request(place, offset, version, self.wait, isolation)
         if request is not None:
             client.send(request, version)
 

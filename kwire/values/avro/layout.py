@@ -30,13 +30,13 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from kwire.errors import KwireError
 from kwire.kernels.avro import OFFSETS_OF_LISTS, OFFSETS_OF_TEXTS
-from kwire.values.avro.schema import (
+from kwire.values.avro.types import (
     ArrayType,
     EnumType,
     FixedType,
@@ -44,11 +44,13 @@ from kwire.values.avro.schema import (
     MapType,
     PrimitiveType,
     RecordType,
-    Schema,
     Type,
     UnionType,
     named,
 )
+
+if TYPE_CHECKING:
+    from kwire.values.avro.schema import Schema
 
 __all__ = ["Layout", "Node", "RegionPlan", "branch_names", "circles", "inside", "is_null", "layout_of", "option_of"]
 
@@ -92,12 +94,13 @@ DIGITS_128: Final = 38
 
 @dataclass(slots=True, eq=False)
 class RegionPlan:
-    """A buffer. ``number``: its place among all, known when the layout is made."""
+    """A buffer. ``number``: its place among all, known when the layout is made. ``text``: it has only UTF-8."""
 
     width: int
     domain: int
     child: int = 0
     number: int = -1
+    text: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -243,6 +246,7 @@ class Layout:
             node.type, width = _leaf(type_, self.spark)
             if width is not None:
                 node.data = self._region(width, domain)
+                node.data.text = isinstance(type_, PrimitiveType) and type_.name == "string"
 
 
 def _struct(node: Node) -> pa.DataType:

@@ -14,8 +14,9 @@ from mock_registry import MockRegistry, serving
 
 from kwire.errors import KwireError, SchemaError
 from kwire.values import Registry, Schemas, Written
+from kwire.values.catalog import Catalog
 from kwire.values.framing import Framing, Named, Space
-from kwire.values.sources import Catalog, of_folder, of_records
+from kwire.values.sources import of_folder, of_records
 from kwire.values.written import MOST_REFERENCES, Reference, closure, format_of
 
 GUID = "6f1a4d22-9c1e-4a5b-8c62-0d6d3c1b7a90"
