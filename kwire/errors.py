@@ -169,7 +169,10 @@ class MissingExtraError(KwireError, ImportError):
         self.extra = extra
 
 
-_PACKAGES: Final = {"capture": ("numba", "llvmlite", "numpy", "pyarrow")}
+_PACKAGES: Final = {
+    "capture": ("numba", "llvmlite", "numpy", "pyarrow"),
+    "values": ("google", "grpc_tools", "urllib3"),
+}
 
 
 @contextmanager

@@ -321,7 +321,43 @@ class SegmentOptions(TypedDict, total=False):
     ]
 
 
-class ContentOptions(FilterOptions, SegmentOptions, total=False):
+class ValueOptions(TypedDict, total=False):
+    """What the values of records mean (``kwire.values``)."""
+
+    schemas: Annotated[
+        Any,
+        Option(
+            help="where the schemas of values come from: a folder, the URL of a registry, or a capture, segment or "
+            "folder of a broker with the topic _schemas",
+            kind=PATHS,
+            unset="values are bytes",
+            flag="--values",
+            tables=("records",),
+        ),
+    ]
+    values: Annotated[
+        str | None,
+        Option(
+            help="with schemas: json adds JSON text of values, typed makes value a struct (with one topic)",
+            kind=_word("json", "typed"),
+            unset="the columns of the table; json on the command line",
+            flag="--values-as",
+            tables=("records",),
+        ),
+    ]
+    mask: Annotated[
+        Any,
+        Option(
+            help="fields of values that become null, such as email or customer.*; in Python also a kwire.values.Mask",
+            kind=NAMES,
+            unset="none",
+            flag="--mask",
+            tables=("records",),
+        ),
+    ]
+
+
+class ContentOptions(FilterOptions, SegmentOptions, ValueOptions, total=False):
     """What is made of frames, wherever they come from."""
 
     payloads: Annotated[
@@ -677,6 +713,8 @@ ACTS: Final[Mapping[str, tuple[str, ...]]] = {
 """Each option, and the entry points where it acts."""
 _NAMED: Final = {name.lower(): name for name in OPTIONS}
 FILTERS: Final = tuple(FilterOptions.__annotations__)
+OF_VALUES: Final = ("schemas", "mask")
+"""Options of what values mean that tables of records take beside those of what they are read from."""
 OF_SEGMENTS: Final = tuple(SegmentOptions.__annotations__)
 """Options of what is made of frames that hold for log segments too (``kwire.log.read``)."""
 
@@ -729,7 +767,12 @@ def _checked(name: str, value: Any) -> Any:
         raise ValueError(f"not {value!r}: the option {name!r} is a dict of names by topic ids")
     if name == "window" and value is not None and (isinstance(value, bool) or not isinstance(value, int)):
         raise ValueError(f"not {value!r}: the option {name!r} is a number of bytes")
-    if kind is None or kind is PATHS or (value is None and default is None):
+    if (
+        kind is None
+        or kind is PATHS
+        or (value is None and default is None)
+        or (name == "mask" and hasattr(value, "hides"))
+    ):
         return value
     if isinstance(value, str):
         return value if kind in (NAMES, TEXTS) else _read(name, kind, value, ValueError)

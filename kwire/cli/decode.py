@@ -226,6 +226,7 @@ def run(args: argparse.Namespace) -> int:
     _check_use(args, wanted)
     how = given(args)
     how["topic_ids"] = named_topics(args.topic_ids)
+    _open_schemas(args, how)
     memory: dict[str, Any] = {}
     keys = opened_keylog(args.keylog, growing=live)
     try:
@@ -239,7 +240,7 @@ def run(args: argparse.Namespace) -> int:
         for name in wanted:
             path = args.output.replace("{table}", name) if len(wanted) > 1 else args.output
             try:
-                table = chosen_table(name, args.api, _direction(args), payloads=args.payloads)
+                table = chosen_table(name, args.api, _direction(args), payloads=args.payloads, how=how)
                 args.only.check(table)
             except ValueError as wrong:
                 args.parser.error(str(wrong))
@@ -265,6 +266,22 @@ def run(args: argparse.Namespace) -> int:
                 code = BAD_INPUT
         _tell(outputs, [] if code or live else _other_half(args))
     return code
+
+
+def _open_schemas(args: argparse.Namespace, how: Any) -> None:
+    """Opens ``--values``. What names none of the columns gets values as JSON. Raises ``KwireError``, ``OSError``."""
+    if not args.schemas:
+        if args.values or args.mask:
+            args.parser.error(f"{flag_of('values' if args.values else 'mask')} goes with {flag_of('schemas')}")
+        return
+    from kwire.tables.reading import settled_values
+
+    settled_values(how)
+    if args.columns is None and args.values is None:
+        how["values"] = "json"
+    if args.jobs > 1 and how["schemas"] is not None:
+        # Each process has schemas of its own: a registry is asked by one.
+        how["schemas"] = how["schemas"].fetched(how.get("topics"))
 
 
 def _other_half(args: argparse.Namespace) -> list[str]:
@@ -349,6 +366,7 @@ def _decode_segments_at_once(
     name: str,
     output: Output,
     schema: pa.Schema,
+    how: Mapping[str, Any],
 ) -> int:
     """``-j``: the same lines and exit code."""
     from kwire.cli.parallel import decoded
@@ -356,7 +374,7 @@ def _decode_segments_at_once(
 
     code = 0
     over: str | None = None
-    work = partial(_segment, name, args.deep, args.columns, _of_segments(args), args.check_indexes)
+    work = partial(_segment, name, args.deep, args.columns, how, args.check_indexes)
     with contextlib.closing(decoded(tasks, args.jobs, work, {name: schema})) as outcomes:
         for outcome in outcomes:
             if outcome.file == over:
@@ -439,12 +457,25 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
     table = tables.table(wanted[0], tables.LOG)
     if args.deep and table.deep is not None:
         table = table.deep
+    if args.values == "typed":
+        args.parser.error(f"{flag_of('values')} typed is for captures")
+    how = _of_segments(args)
+    names = args.columns
+    if args.schemas or args.values or args.mask:
+        how |= {"schemas": args.schemas, "mask": args.mask, "values": args.values}
+        _open_schemas(args, how)
+        if how.pop("values") == "json" and names is None:
+            from kwire.tables.values import as_json
+
+            table = as_json(table)
+            names = table.schema.names
     shown, schema = _chosen(table, args.columns)
+    args.columns = names
     with open_output(args.format, args.output, shown, schema) as output:
         if args.jobs > 1:
             tasks = [(file, segment) for file in files for segment in reading.segments(file)]
             if len(tasks) > 1:
-                return _decode_segments_at_once(tasks, args, table.name, output, schema)
+                return _decode_segments_at_once(tasks, args, table.name, output, schema, how)
         for file in files:
             try:
                 with progress_bar(file, _bytes_below(file), output) as progress:
@@ -453,10 +484,10 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
                         output.write,
                         lambda line: _say(line, output),
                         table=table,
-                        columns=args.columns,
+                        columns=names,
                         check_indexes=args.check_indexes,
                         progress=progress,
-                        how=_of_segments(args),
+                        how=how,
                     )
                 code = code if right else BAD_INPUT
             except BrokenPipeError:

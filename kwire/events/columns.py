@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +30,7 @@ from kwire.events import hono, media
 from kwire.events.sessions import OF_METRICS
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.headers import Headers
 from kwire.wire import LAST_MS
 
 __all__ = [
@@ -147,35 +148,6 @@ def _is_utf8(value: bytes | None) -> bool:
     return True
 
 
-class _Headers:
-    """The headers of a batch: ``names`` are the different ones, ``number`` says which one has, ``row`` whose it is."""
-
-    def __init__(self, headers: pa.Array) -> None:
-        self.rows = len(headers)
-        keys, self.values = headers.flatten().flatten()
-        numbered = keys.dictionary_encode()
-        self.names: list[str | None] = numbered.dictionary.to_pylist()
-        self.number: Numbers = numbered.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        self.row: Numbers = pc.list_parent_indices(headers).to_numpy(zero_copy_only=False).astype(np.int64)
-
-    def column(self, name: str) -> tuple[pa.Array, Numbers]:
-        """The first value of a header in each record, null where it is not there, and how often it is."""
-        at = np.full(self.rows, -1, np.int64)
-        if name not in self.names:
-            return self.values.take(pa.array(at, mask=at < 0)), np.zeros(self.rows, np.int64)
-        found = np.flatnonzero(self.number == self.names.index(name))
-        rows = self.row[found]
-        # The last assignment to an element stands, and should be that of the first header.
-        at[rows[::-1]] = found[::-1]
-        return self.values.take(pa.array(at, mask=at < 0)), np.bincount(rows, minlength=self.rows)
-
-    def which(self, test: Callable[[str], bool]) -> Mask:
-        """The headers whose name passes a test, which is made once for each name."""
-        table = np.array([name is not None and test(name) for name in self.names] + [False], bool)
-        made: Mask = table[self.number]
-        return made
-
-
 def _together(clean: Mask, columns: list[pa.Array], type_: pa.DataType, slow: pa.Array) -> pa.Array:
     """A struct array of the clean rows from columns, and of the others from ``slow``, in their order."""
     if len(clean) and not clean.any():
@@ -203,7 +175,7 @@ def cloudevents(
       the same for its record.
     - ``limits``: what an event in JSON may become.
     """
-    found = _Headers(headers)
+    found = Headers(headers)
     content_type, times = found.column(ce.CONTENT_TYPE)
     of_event = found.which(lambda name: name.startswith(ce.PREFIX))
     count = np.bincount(found.row[of_event], minlength=found.rows)
@@ -259,7 +231,7 @@ def http_events(headers: pa.Array) -> int:
 
     Give it those that are none.
     """
-    found = _Headers(headers)
+    found = Headers(headers)
     spelled = found.which(ce.http_name)
     for at in np.flatnonzero(found.which(lambda name: name.lower() == ce.CONTENT_TYPE)).tolist():
         spelled[at] = ce.http_content_type(found.names[found.number[at]] or "", found.values[at].as_py())
@@ -295,7 +267,7 @@ def _times(texts: pa.Array) -> tuple[pa.Array, Mask]:
         return pc.if_else(pa.array(good), cut, null).cast(TIMESTAMP), good
 
 
-def _extensions(found: _Headers, of_event: Mask) -> tuple[pa.Array, Mask]:
+def _extensions(found: Headers, of_event: Mask) -> tuple[pa.Array, Mask]:
     """The other attributes as a map, and the records in which one of them is not plain text."""
     core = {ce.PREFIX + name for name in ce.CORE}
     more = of_event & ~found.which(lambda name: name in core)
@@ -338,7 +310,7 @@ def hono_messages(topic: pa.Array, key: pa.Array, headers: pa.Array, value: pa.A
     ``topic``: string, ``key`` and ``value``: binary, ``headers`` as in ``cloudevents``, ``now``: when ``expired`` is
     judged, in ms since 1970.
     """
-    found = _Headers(headers)
+    found = Headers(headers)
     kinds = kinds_of(topic)
     tenant = _tenants(topic, kinds)
     has_tenant = _mask(pc.greater(pc.binary_length(tenant), 0))

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "api_name",
+    "column",
     "decode_records",
     "decode_request",
     "decode_response",
@@ -58,6 +59,7 @@ __all__ = [
     "response_partitions",
     "response_records",
     "sql_functions",
+    "udf",
 ]
 
 
@@ -127,7 +129,7 @@ def decode_records(
     """
     check_flags({"strict": strict, "secrets": secrets}, ("strict", "secrets"))
     options = sql.lit(_text({"strict": strict, "fields": fields}))
-    made = _udf(_record_sets, list_of_records(fields))(_column(payload), hides(topic, secrets), options)
+    made = udf(_record_sets, list_of_records(fields))(column(payload), hides(topic, secrets), options)
     return made.alias("decode_records")
 
 
@@ -135,7 +137,7 @@ def hides(topic: ColumnOrName | None, secrets: bool) -> Column:
     """Whether secrets are left out of record sets of ``topic``."""
     if topic is None or secrets:
         return sql.lit(False)
-    return sql.coalesce(_column(topic) == METADATA_TOPIC, sql.lit(False))
+    return sql.coalesce(column(topic) == METADATA_TOPIC, sql.lit(False))
 
 
 def request_records(payload: ColumnOrName, **options: Unpack[RowOptions]) -> Column:
@@ -183,7 +185,7 @@ def response_partitions(
 
 def api_name(api_key: ColumnOrName) -> Column:
     """The name of an API by its key: ``Produce`` of 0. Null for a key that no API has."""
-    return _udf(_names, pa.string())(number(api_key)).alias("api_name")
+    return udf(_names, pa.string())(number(api_key)).alias("api_name")
 
 
 @plainly
@@ -238,7 +240,7 @@ def _frames(
     if options.get("several"):
         returns = listed(returns)
     payload, *of = given
-    return _udf(function, returns)(_column(payload), *map(number, of), sql.lit(_text(options)))
+    return udf(function, returns)(column(payload), *map(number, of), sql.lit(_text(options)))
 
 
 def _rows(table: str, given: tuple[ColumnOrName | int, ...], options: RowOptions) -> Column:
@@ -247,7 +249,7 @@ def _rows(table: str, given: tuple[ColumnOrName | int, ...], options: RowOptions
     payload, *of = given
     returns = rows.list_of(rows.wanted(table, **options).schema)
     flags = (sql.lit(one) for one in (table, _text(options)))
-    return _udf(_lists, returns)(_column(payload), *map(number, of), *flags)
+    return udf(_lists, returns)(column(payload), *map(number, of), *flags)
 
 
 @plainly
@@ -330,21 +332,22 @@ def sql_functions() -> dict[str, Callable[..., Column]]:
 
     records, partitions = (rows.list_of(rows.wanted(table).schema) for table in ("RECORDS", "PARTITIONS"))
     return {
-        "kwire_decode_request": _udf(_sql_request, REQUEST),
-        "kwire_decode_requests": _udf(_sql_requests, listed(REQUEST)),
-        "kwire_decode_request_header": _udf(_sql_header, HEADER),
-        "kwire_decode_response": _udf(_sql_response, RESPONSE),
-        "kwire_decode_responses": _udf(_sql_responses, listed(RESPONSE)),
-        "kwire_decode_records": _udf(_sql_record_sets, list_of_records()),
-        "kwire_request_records": _udf(_sql_request_records, records),
-        "kwire_response_records": _udf(_sql_response_records, records),
-        "kwire_request_partitions": _udf(_sql_request_partitions, partitions),
-        "kwire_response_partitions": _udf(_sql_response_partitions, partitions),
-        "kwire_api_name": _udf(_names, pa.string()),
+        "kwire_decode_request": udf(_sql_request, REQUEST),
+        "kwire_decode_requests": udf(_sql_requests, listed(REQUEST)),
+        "kwire_decode_request_header": udf(_sql_header, HEADER),
+        "kwire_decode_response": udf(_sql_response, RESPONSE),
+        "kwire_decode_responses": udf(_sql_responses, listed(RESPONSE)),
+        "kwire_decode_records": udf(_sql_record_sets, list_of_records()),
+        "kwire_request_records": udf(_sql_request_records, records),
+        "kwire_response_records": udf(_sql_response_records, records),
+        "kwire_request_partitions": udf(_sql_request_partitions, partitions),
+        "kwire_response_partitions": udf(_sql_response_partitions, partitions),
+        "kwire_api_name": udf(_names, pa.string()),
     }
 
 
-def _column(value: ColumnOrName | int) -> Column:
+def column(value: ColumnOrName | int) -> Column:
+    """A column by its name; a number is the same for all rows."""
     if isinstance(value, int):
         return sql.lit(value)
     return sql.col(value) if isinstance(value, str) else value
@@ -352,10 +355,11 @@ def _column(value: ColumnOrName | int) -> Column:
 
 def number(value: ColumnOrName | int) -> Column:
     """An API key or version. What is none is null: no row may fail a query."""
-    return _column(value).try_cast("int")
+    return column(value).try_cast("int")
 
 
-def _udf(function: Callable[..., Any], returns: pa.DataType) -> Callable[..., Column]:
+def udf(function: Callable[..., Any], returns: pa.DataType) -> Callable[..., Column]:
+    """An Arrow UDF that gives arrays of a type."""
     # PySpark's annotations leave out the types that it does accept: structs.
     made: Callable[..., Column] = arrow_udf(function, from_arrow_type(returns))  # type: ignore[call-overload]
     return made

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from warnings import warn
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from kwire.spark.stores import Stores
     from kwire.tables.filters import Filter
     from kwire.tls import KeyLog
+    from kwire.values import Schemas
 
 __all__ = ["PATHS", "Options", "check_across", "columns_of", "schema_of", "spark_schema", "table_schema", "texts"]
 
@@ -161,6 +163,8 @@ class Options:
         check_form(given, found["format"])
         if found["api"] is not None:
             found["direction"] = found["direction"] or "request"
+        if found["schemas"] is not None:
+            found["schemas"] = _schemas(found["schemas"], found["topics"])
         made = cls(
             values=found,
             paths=tuple(paths),
@@ -213,10 +217,19 @@ class Options:
             from kwire.tables.reading import chosen_table
 
             try:
-                return chosen_table(one["table"], one["api"], one["direction"], payloads=one["payloads"])
+                return chosen_table(one["table"], one["api"], one["direction"], payloads=one["payloads"], how=one)
             except ValueError as wrong:
                 raise KwireError(str(wrong)) from None
-        return _table(one["table"], one["format"], deep=one["deep"])
+        found = _table(one["table"], one["format"], deep=one["deep"])
+        if one["values"] is None or found.name != "records":
+            return found
+        if one["values"] == "typed":
+            raise KwireError("the option 'values' is json for log segments: typed is for captures")
+        from kwire.tables.values import as_json
+
+        assert isinstance(found, LogTable)
+        of_values: Table = as_json(found)
+        return of_values
 
     @property
     def content(self) -> dict[str, Any]:
@@ -297,6 +310,20 @@ def _warn_of_segments(files: Iterable[File]) -> None:
             segment = file.name
     if segment is not None:
         warn(f"no file is named like a capture, and {segment} like a log segment: format=log reads those", stacklevel=3)
+
+
+@lru_cache(maxsize=8)
+def _schemas(text: str, topics: tuple[str, ...] | None) -> Schemas:
+    """The schemas that an option names, which need no registry any more: workers ask none. Several have commas between.
+
+    Raises ``KwireError``.
+    """
+    from kwire.tables.values import schemas_of
+
+    try:
+        return schemas_of([one.strip() for one in text.split(",")]).fetched(topics)
+    except OSError as error:
+        raise KwireError(f"the option 'schemas': {' '.join(str(error).split())}") from None
 
 
 def _choice(found: Mapping[str, Any]) -> Choice:

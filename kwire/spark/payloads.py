@@ -119,7 +119,7 @@ def _of(
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
 
-    from kwire.spark.functions import _column
+    from kwire.spark.functions import column
 
     if isinstance(keep, str):
         raise KwireError(f"keep is a list of names, not {keep!r}: keep=[{keep!r}]")
@@ -129,7 +129,7 @@ def _of(
     if both:
         raise KwireError(f"the column {both[0]!r} would be there twice: leave it out of keep, or rename it")
     columns = [sql.col(quoted(name)) for name in kept]
-    columns += [_column(one).alias(name) for name, one in {_PAYLOAD: payload, **given}.items()]
+    columns += [column(one).alias(name) for name, one in {_PAYLOAD: payload, **given}.items()]
     chosen = df.select(*columns)
     whole = StructType([*(chosen.schema[name] for name in kept), *made.fields])
     return mapped(chosen, _Rows(tuple(kept), make, whole).of, whole)
@@ -217,9 +217,9 @@ def exchanges(
     from pyspark.sql import functions as sql
 
     from kwire.spark.chunks import chunks_of, decode_frames
-    from kwire.spark.functions import _column
+    from kwire.spark.functions import column
 
-    data = _column(payload).cast("binary")
+    data = column(payload).cast("binary")
     if df.isStreaming:
         frames = chunks_of(
             df,

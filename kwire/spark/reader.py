@@ -28,7 +28,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kwire.errors import KwireError, MissingExtraError
-from kwire.options import OF_SEGMENTS
+from kwire.options import OF_SEGMENTS, OF_VALUES
 from kwire.spark import partitioned
 from kwire.spark.files import FolderOf, in_groups
 from kwire.spark.pushed import narrowed
@@ -233,6 +233,8 @@ class FileReader(DataSourceReader):
         if isinstance(table, LogTable):
             metadata = (file.beside("partition.metadata") or b"").decode("ascii", "replace")
             terms = {name: one.values[name] for name in OF_SEGMENTS} | {"name": file.name, "metadata": metadata}
+            if table.name == "records":
+                terms |= {name: one.values[name] for name in OF_VALUES}
             return terms | {"on_note": log} | ({"beside": FolderOf(file)} if committed else {})
         if self._beside is None:
             self._beside = one.beside()

@@ -16,7 +16,7 @@ from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.log.internal import DECODED, MAY_HIDE, decoded, redacted_columns
 from kwire.log.reading import STATUSES
 from kwire.records.batching import batch_ranges
-from kwire.tables import records, showing
+from kwire.tables import records, showing, values
 from kwire.tables.definition import LogTable
 from kwire.tables.showing import Column
 
@@ -79,7 +79,8 @@ DEEP: Final = LogTable(
     schema=pa.schema([*log.RECORDS, *(pa.field(one, pa.string()) for one in DECODED)]),
     file="segment",
     statuses=STATUSES,
-    read=_deep,
+    read=values.reading(_deep, pa.schema([*log.RECORDS, *(pa.field(one, pa.string()) for one in DECODED)])),
+    asked=values.FIELDS,
     shown=(
         *(column for column in _SHOWN if column.title not in ("key", "value", "headers", "control")),
         Column("record", showing.plain("record_type"), shrink=16),
@@ -94,7 +95,8 @@ TABLE: Final = LogTable(
     schema=log.RECORDS,
     file="segment",
     statuses=STATUSES,
-    read=log.read,
+    read=values.reading(log.read, log.RECORDS),
+    asked=values.FIELDS,
     shown=_SHOWN,
     deep=DEEP,
 )

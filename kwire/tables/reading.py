@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kwire.capture.reading import Reading
-from kwire.errors import CaptureError
+from kwire.errors import CaptureError, KwireError
 from kwire.naming import no_such
 from kwire.options import CaptureOptions, FilterOptions, StreamedOptions, check_tables, chosen, settled
 from kwire.tables import CAPTURE, EVENTS, names, table
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kwire.capture.reading import Source
     from kwire.capture.tracker import Tracker
 
-__all__ = ["Filter", "chosen_table", "of_capture", "read", "schema_of"]
+__all__ = ["Filter", "chosen_table", "of_capture", "read", "schema_of", "settled_values"]
 
 
 def of_capture(name: str) -> CaptureTable:
@@ -38,11 +38,18 @@ def of_capture(name: str) -> CaptureTable:
     raise ValueError(no_such("table", name, (*names(CAPTURE), *names(EVENTS))))
 
 
-def chosen_table(name: str, api: str | None, direction: str | None, *, payloads: bool = False) -> CaptureTable:
-    """The table ``name``. With ``api``, ``messages`` with typed bodies, of requests or of ``direction``. Raises
-    ``ValueError``."""
+def chosen_table(
+    name: str,
+    api: str | None,
+    direction: str | None,
+    *,
+    payloads: bool = False,
+    how: Mapping[str, Any] | None = None,
+) -> CaptureTable:
+    """The table ``name``. With ``api``, ``messages`` with typed bodies, of requests or of ``direction``. ``how``: the
+    options by which ``records`` have values as JSON, or in a type. Raises ``ValueError``."""
     if api is None and direction is None:
-        return of_capture(name)
+        return _with_values(of_capture(name), how or {})
     if name != "messages":
         raise ValueError(
             f"api and direction are for the table messages, not {name}: to choose its rows by API, take apis"
@@ -52,6 +59,38 @@ def chosen_table(name: str, api: str | None, direction: str | None, *, payloads:
     from kwire.tables.messages import typed
 
     return typed(api, direction or DIRECTIONS[0], payloads=payloads)
+
+
+def _with_values(table: CaptureTable, how: Mapping[str, Any]) -> CaptureTable:
+    way = how.get("values")
+    if way is None or table.name != "records":
+        return table
+    from kwire.tables import values
+
+    if not how.get("schemas"):
+        raise ValueError("values goes with schemas: it says what becomes of values whose schemas are known")
+    if way == "json":
+        found: CaptureTable = values.as_json(table)
+        return found
+    topics = list(how.get("topics") or ())
+    if len(topics) != 1:
+        raise ValueError("values=typed needs one topic, whose schema is the type: give topics")
+    try:
+        return values.typed(table, topics[0], how["schemas"])
+    except KwireError as wrong:
+        raise ValueError(str(wrong)) from None
+
+
+def settled_values(how: Any) -> None:
+    """Makes what the options ``schemas`` and ``mask`` say into what reads by them. Raises ``KwireError``."""
+    if how["schemas"] is not None:
+        from kwire.tables.values import schemas_of
+
+        how["schemas"] = schemas_of(how["schemas"])
+    if how["mask"] is not None:
+        from kwire.tables.values import mask_of
+
+        how["mask"] = mask_of(how["mask"])
 
 
 def schema_of(api: str, direction: str, *, payloads: bool = False) -> pa.Schema:
@@ -91,6 +130,7 @@ def read(
 
     how = settled(options)
     check_tables(how, tables)
+    settled_values(how)
     only = Filter.of(**chosen(how, FilterOptions)) or None
     topics = part.topics if part is not None else {} if learnt is None else learnt
     for id_, called in (how["topic_ids"] or {}).items():
@@ -111,7 +151,7 @@ def read(
     makers: dict[str, Maker] = {}
     forgets = how["live"]
     for one, columns in tables.items():
-        definition = chosen_table(one, how["api"], how["direction"], payloads=how["payloads"])
+        definition = chosen_table(one, how["api"], how["direction"], payloads=how["payloads"], how=how)
         forgets = forgets and not definition.of_one_file
         schema = definition.chosen(columns)
         if how["dictionaries"] and definition.dictionaries:
@@ -146,9 +186,10 @@ def read_in_order(
     how = settled(options)
     how["keylog"] = KeyLog.of(how["keylog"])
     check_tables(how, tables)
+    settled_values(how)
     only = Filter.of(**chosen(how, FilterOptions))
     for one, columns in tables.items():
-        definition = chosen_table(one, how["api"], how["direction"], payloads=how["payloads"])
+        definition = chosen_table(one, how["api"], how["direction"], payloads=how["payloads"], how=how)
         definition.chosen(columns)
         if definition.of_one_file:
             raise ValueError(f"the table {one} has rows of whole files, which cannot be put together yet")

@@ -44,7 +44,7 @@ from kwire.records.batching import MOST_BYTES
 from kwire.records.budget import Budget
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import FIXED_SIZES, ArrayLayout, ByIdentity, StructLayout
-from kwire.tables import columns, showing
+from kwire.tables import columns, showing, values
 from kwire.tables.aborted import COLUMNS, LISTS, Isolation, Listed
 from kwire.tables.committed import COMMITTED, NOTHING, R_ACKS, SET_NUMBER, Committed, Within
 from kwire.tables.definition import CaptureTable, Maker, Run, words
@@ -596,8 +596,8 @@ TABLE: Final = CaptureTable(
     schema=SCHEMA,
     file="capture",
     statuses=words(STATUSES),
-    maker=Records,
+    maker=values.maker(Records, pa.schema([*SCHEMA, *ASKED, DELIVERY])),
     shown=SHOWN,
-    asked=(*ASKED, DELIVERY),
+    asked=(*ASKED, DELIVERY, *values.FIELDS),
 )
 """The table ``records`` of captures (``CaptureTable``): records."""

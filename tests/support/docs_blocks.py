@@ -99,7 +99,13 @@ def lay_out(folder: Path, page: str = "") -> None:
     if page == "how-to/streaming.md":
         (folder / "captures" / "live").mkdir()
         shutil.copy(light, folder / "captures" / "live" / "a.pcap")
-    shutil.copy(light, folder / "broker.pcap")
+    if page == "how-to/values.md":
+        shutil.rmtree(folder / "captures")
+        captures.mkdir()
+        for name in ("registry.pcap", "shop.pcap"):
+            shutil.copy(GOLDEN / "values" / name, folder / "captures" / name)
+    of_flows = page in ("how-to/what-happened.md", "reference/tables/transactions.md")
+    shutil.copy(GOLDEN / "kafka-4.3-kraft-java" / "clients.pcap" if of_flows else light, folder / "broker.pcap")
     shutil.copy(keys, folder / "keys.log")
     shutil.copy(next(tls.glob(f"{keys.stem}.pcap*")), folder / "tls.pcap")
     shutil.copy(GOLDEN / "tunnels" / "vxlan" / "plain.pcap", folder / "tunnel.pcap")

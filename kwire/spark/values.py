@@ -1,0 +1,145 @@
+"""Values of records as columns in Spark: Avro, Protobuf and JSON behind any registry's framing.
+
+Rules kept here:
+
+- Schemas are read on the driver, when the function is called, and travel with the query. No worker asks a registry.
+- What is one type is a struct. What may be many is JSON text, and ``parse_json`` makes a VARIANT of it.
+- A value that cannot be decoded is null, or fails the query (``FAILFAST``).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as sql
+
+from kwire.errors import KwireError
+from kwire.naming import no_such
+from kwire.spark.functions import column, udf
+from kwire.spark.workers import plainly
+
+if TYPE_CHECKING:
+    from pyspark.sql._typing import ColumnOrName
+
+    from kwire.values import Mask, Reader, Schemas
+
+__all__ = ["MODES", "from_registry"]
+
+MODES: Final = ("PERMISSIVE", "FAILFAST")
+"""What becomes of a value that cannot be decoded: null, or an error of the query (tuple of str)."""
+_HEADERS: Final = "array<struct<key: string, value: binary>>"
+
+
+def from_registry(
+    value: ColumnOrName,
+    headers: ColumnOrName | None = None,
+    topic: ColumnOrName | None = None,
+    *,
+    schemas: Any,
+    subject: str | None = None,
+    schema: str | None = None,
+    part: str = "value",
+    mode: str = "PERMISSIVE",
+    mask: Mask | Sequence[str] | None = None,
+) -> Column:
+    """Decodes a binary column of values whose schemas a registry has.
+
+    - ``headers``: those of the records, as Spark's Kafka source gives them. ``topic``: of which topic a value is.
+      ``sql.lit("orders")`` says it of all.
+    - ``schemas``: a folder, the URL of a registry, a broker's data folder with ``_schemas``, a dict of schemas by
+      topic, ``kwire.values.Schemas``, or several of these in a list.
+    - ``subject``: values become a struct, that of the newest version of this subject. ``schema``: that of this text.
+      With neither they become JSON text.
+    - ``part``: ``"key"`` for keys. ``mask``: fields that are left out.
+    - ``mode``: ``"PERMISSIVE"`` or ``"FAILFAST"``.
+
+    Raises ``KwireError`` where there is no such subject, and for a registry that cannot be asked.
+
+    >>> df.select(kwire.spark.from_registry("value", "headers", schemas=url, subject="orders-value"))  # doctest: +SKIP
+    """
+    from kwire.tables.values import mask_of, schemas_of
+
+    if mode not in MODES:
+        raise KwireError(no_such("mode", mode, MODES))
+    found = schemas_of(schemas)
+    if subject is not None and schema is not None:
+        raise KwireError("subject and schema both say which type values become: give one of them")
+    fetched = found.fetched(subjects=None if subject is None else [subject])
+    reader = _reader(fetched, subject, schema)
+    state = pickle.dumps((fetched, None if reader is None else reader.written, part, mode, mask_of(mask)))
+    given = (
+        column(value),
+        sql.lit(None).cast(_HEADERS) if headers is None else column(headers),
+        sql.lit(None).cast("string") if topic is None else column(topic),
+    )
+    type_ = pa.string() if reader is None else reader.type
+    return udf(_function(state), type_)(*given).alias("from_registry")
+
+
+def _reader(schemas: Schemas, subject: str | None, schema: str | None) -> Reader | None:
+    from kwire.values import Reader, Written
+    from kwire.values.written import format_of
+
+    if subject is not None:
+        written = schemas.newest(subject)
+        if written is None:
+            raise KwireError(f"no source has the subject {subject}")
+    elif schema is not None:
+        written = Written(format_of(schema), schema)
+    else:
+        return None
+    return Reader.of(written, schemas)
+
+
+def _function(state: bytes) -> Callable[..., Any]:
+    # Not at the module's top level: it carries the schemas, and what it calls travels by name.
+    def decoded(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        return _decoded(state, columns)
+
+    return plainly(decoded)
+
+
+@lru_cache(maxsize=8)
+def _opened(state: bytes) -> tuple[Any, Any, str, str, Any]:
+    """What the driver has sent, made ready once in a worker."""
+    from kwire.values import Reader
+
+    schemas, written, part, mode, mask = pickle.loads(state)
+    return schemas, None if written is None else Reader.of(written, schemas), part, mode, mask
+
+
+def _decoded(state: bytes, columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    from kwire.values import decode
+
+    schemas, reader, part, mode, mask = _opened(state)
+    for value, headers, topic in columns:
+        found = decode(
+            value,
+            schemas,
+            headers=None if headers.null_count == len(headers) else headers,
+            topics=None if topic.null_count == len(topic) else topic,
+            part=part,
+            reader=reader,
+            mask=mask,
+        )
+        if mode == "FAILFAST":
+            _check(found.status, found.error)
+        yield found.values
+
+
+def _check(status: pa.Array, error: pa.Array) -> None:
+    """Raises ``KwireError`` for the first value that could not be decoded."""
+    import pyarrow.compute as pc
+
+    wrong = pc.fill_null(pc.not_equal(status, "ok"), False)
+    if wrong.true_count:
+        at = pc.index(wrong, True).as_py()
+        said = error[at].as_py() or "it names no schema, and is no JSON"
+        raise KwireError(
+            f"a value cannot be decoded, which the mode FAILFAST lets fail the query: {status[at]}: {said}"
+        )

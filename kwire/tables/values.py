@@ -1,0 +1,262 @@
+"""What the tables of records say of values: which schema each has, and what it says (``kwire.values``).
+
+Columns that are there by name: ``value_framing``, ``value_format``, ``value_schema_id``, ``value_schema_guid``,
+``value_message``, ``value_json``, ``value_status``, ``value_error``, and the same of the key. ``as_json`` makes a table
+that has ``value_json`` and what became of it without being asked, ``typed`` one whose ``value`` is a struct.
+
+Rules kept here:
+
+- Records are read as they are. What values mean is added to each batch, whatever made it.
+- Records of transactions and the like (``is_control``) have no values.
+- Keys, values, headers and topics are read where a column needs them, and left out again where nobody wanted them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kwire.errors import KwireError
+from kwire.limits import DEFAULT_LIMITS
+from kwire.naming import public
+from kwire.opening import open_file
+from kwire.tables.definition import CaptureTable, LogTable, Maker, Run
+from kwire.tables.showing import Column, Row, plain
+from kwire.values.framing import KEY, VALUE
+from kwire.values.sources import TOPIC, Schemas, is_registry, of_records
+
+if TYPE_CHECKING:
+    from kwire.capture.frames import Frames
+    from kwire.capture.tracker import Tracker
+    from kwire.values import Mask, Reader
+
+__all__ = ["FIELDS", "as_json", "maker", "mask_of", "reader_of", "reading", "schemas_of", "typed"]
+
+PARTS: Final = (VALUE, KEY)
+_OF_VALUE: Final = {
+    "framing": pa.string(),
+    "format": pa.string(),
+    "schema_id": pa.int64(),
+    "schema_guid": pa.string(),
+    "message": pa.string(),
+    "json": pa.string(),
+    "status": pa.string(),
+    "error": pa.string(),
+}
+FIELDS: Final = tuple(pa.field(f"{part}_{name}", type_) for part in PARTS for name, type_ in _OF_VALUE.items())
+"""The columns about values and keys, in order (tuple of ``pyarrow.Field``)."""
+_NAMES: Final = frozenset(one.name for one in FIELDS)
+_ADDED: Final = ("value_json", "value_status", "value_error")
+"""Columns that a table has besides its own where values are to be decoded."""
+_CONTROL: Final = "is_control"
+
+
+class _Wanted:
+    """Which columns are wanted, and how they are made of those that records have."""
+
+    def __init__(self, schema: pa.Schema, schemas: Any, mask: Any, limits: Any) -> None:
+        self.schema = schema
+        self._schemas, self._mask, self._limits = schemas, mask_of(mask), limits
+        self._readers: dict[str, Reader | None] = {VALUE: None, KEY: None}
+        self._parts = [part for part in PARTS if any(name.startswith(f"{part}_") for name in self._made)]
+        for one in schema:
+            if one.name in PARTS and one.metadata and _READER in one.metadata:
+                self._readers[one.name] = reader_of(one.metadata[_READER].decode(), schemas, one.name)
+                self._parts = list(dict.fromkeys([*self._parts, one.name]))
+
+    @property
+    def _made(self) -> list[str]:
+        return [name for name in self.schema.names if name in _NAMES]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether no column is about what values mean."""
+        return not self._parts
+
+    def needed(self, own: pa.Schema) -> list[str]:
+        """The columns that are read of the records: ``own`` are those that there are."""
+        names = [name for name in self.schema.names if name not in _NAMES]
+        return list(dict.fromkeys([*names, *self._parts, "headers", "topic", _CONTROL]))
+
+    def batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that are wanted, of a batch that has those that are needed."""
+        from kwire.values import decode
+
+        control = pc.fill_null(batch.column(_CONTROL), False)
+        made: dict[str, pa.Array] = {}
+        for part in self._parts:
+            column = batch.column(part)
+            if control.true_count:
+                column = pc.if_else(control, pa.scalar(None, column.type), column)
+            found = decode(
+                column,
+                self._schemas,
+                headers=batch.column("headers"),
+                topics=batch.column("topic"),
+                part=part,
+                reader=self._readers[part],
+                mask=self._mask,
+                limits=self._limits,
+            )
+            if self._readers[part] is not None:
+                made[part] = found.values
+            made |= {f"{part}_{name}": getattr(found, name) for name in _OF_VALUE if name != "json"}
+            made[f"{part}_json"] = found.values
+        columns = [made[one.name] if one.name in made else batch.column(one.name) for one in self.schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+_READER: Final = b"kwire.topic"
+"""Metadata of a column that has the type of a topic's schema: the topic."""
+
+
+class _Valued(Maker):
+    """Makes the rows of a table of records, and what their values mean."""
+
+    sees_all = True
+
+    def __init__(self, wanted: _Wanted, inner: Maker) -> None:
+        self._wanted, self._inner = wanted, inner
+
+    @property
+    def short(self) -> bool:
+        return self._inner.short
+
+    def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        yield from map(self._wanted.batch, self._inner.batches(frames))
+
+    def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
+        yield from map(self._wanted.batch, self._inner.rest(tracker))
+
+    def notes(self) -> list[str]:
+        return self._inner.notes()
+
+
+def maker(inner: Callable[[pa.Schema, Run], Maker], own: pa.Schema) -> Callable[[pa.Schema, Run], Maker]:
+    """``CaptureTable.maker`` of a table of records with the columns ``own``, made of one that knows none of values."""
+
+    def make(schema: pa.Schema, run: Run) -> Maker:
+        wanted = _Wanted(schema, run.options["schemas"], run.options["mask"], run.options["limits"])
+        if wanted.is_plain:
+            return inner(schema, run)
+        names = wanted.needed(own)
+        known = {one.name: one for one in (*schema, *own)} | {part: own.field(part) for part in PARTS}
+        return _Valued(wanted, inner(pa.schema([known[name] for name in names]), run))
+
+    return make
+
+
+def reading(inner: Callable[..., Iterator[pa.RecordBatch]], own: pa.Schema) -> Callable[..., Iterator[pa.RecordBatch]]:
+    """``LogTable.read`` of a table of records, whose columns are ``own``, made of one that knows none of values."""
+
+    def read(
+        source: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        schemas: Any = None,
+        mask: Any = None,
+        value_type: pa.Field | None = None,
+        **options: Any,
+    ) -> Iterator[pa.RecordBatch]:
+        known = {one.name: one for one in (*own, *FIELDS)}
+        if value_type is not None:
+            known[value_type.name] = value_type
+        names = own.names if columns is None else list(columns)
+        if _NAMES.isdisjoint(names) and value_type is None:
+            yield from inner(source, columns=columns, **options)
+            return
+        wanted = _Wanted(
+            pa.schema([known[name] for name in names]), schemas, mask, options.get("limits", DEFAULT_LIMITS)
+        )
+        for batch in inner(source, columns=wanted.needed(own), **options):
+            yield wanted.batch(batch)
+
+    return read
+
+
+def _json_or_bytes(row: Row) -> str:
+    found = row.get("value_json")
+    return plain("value", "null")(row) if found is None else plain("value_json")(row)
+
+
+def _shown(columns: Sequence[Column]) -> tuple[Column, ...]:
+    made = [replace(one, text=_json_or_bytes) if one.title == "value" else one for one in columns]
+    at = next((number for number, one in enumerate(made) if one.title == "status"), len(made))
+    return (*made[:at], Column("value status", plain("value_status"), empty="ok"), *made[at:])
+
+
+def as_json(table: CaptureTable | LogTable) -> Any:
+    """A table of records that has the JSON text of values, and what became of them, without being asked."""
+    fields = {one.name: one for one in FIELDS}
+    schema = pa.schema([*table.schema, *(fields[name] for name in _ADDED)])
+    asked = tuple(one for one in table.asked if one.name not in _ADDED)
+    return replace(table, schema=schema, asked=asked, shown=_shown(table.shown))
+
+
+def typed(table: CaptureTable, topic: str, schemas: Any) -> CaptureTable:
+    """A table whose ``value`` has the type of the topic's schema. Raises ``KwireError`` where it has none."""
+    type_ = reader_of(topic, schemas, VALUE).type
+    value = pa.field(VALUE, type_, metadata={_READER: topic.encode()})
+    fields = {one.name: one for one in FIELDS}
+    own = [value if one.name == VALUE else one for one in table.schema]
+    schema = pa.schema([*own, *(fields[name] for name in _ADDED if name != "value_json")])
+    asked = tuple(one for one in table.asked if one.name not in schema.names and one.name != "value_json")
+    return replace(table, schema=schema, asked=asked)
+
+
+def reader_of(topic: str, schemas: Any, part: str) -> Reader:
+    """The type that the keys or values of a topic have: that of the newest version of its schema."""
+    from kwire.values import Reader
+
+    found = Schemas.of(schemas)
+    several = found.of_topic(topic, part)
+    if not several:
+        raise KwireError(f"no source has a schema of the topic {topic}: its {part}s have no type")
+    return Reader.of(several[0], found)
+
+
+def mask_of(mask: Any) -> Mask | None:
+    """A ``Mask`` of what an option says: one, names of fields, or None."""
+    from kwire.values import Mask
+
+    return mask if mask is None or isinstance(mask, Mask) else Mask(mask)
+
+
+def schemas_of(where: Any) -> Schemas:
+    """``Schemas.of``, and captures that have the topic ``_schemas`` in them. Raises ``KwireError``, ``OSError``."""
+    if isinstance(where, (list, tuple)):
+        parts = [schemas_of(one) for one in where]
+        topics = {name: one for part in reversed(parts) for name, one in part.topics.items()}
+        return Schemas([source for part in parts for source in part.sources], topics)
+    if isinstance(where, (str, os.PathLike)) and not is_registry(os.fspath(where)) and _is_capture(os.fspath(where)):
+        return Schemas([of_records(*_of_capture(os.fspath(where)))])
+    return Schemas.of(where)
+
+
+def _is_capture(path: str) -> bool:
+    from kwire.capture.compressed import decompressed
+    from kwire.capture.magics import is_capture
+
+    if os.path.isdir(path):  # noqa: PTH112
+        return False
+    with open_file(path, named=True) as file, decompressed(file) as stream:
+        return is_capture(stream.read(4))
+
+
+def _of_capture(path: str) -> tuple[list[Any], list[Any]]:
+    """Keys and values of the topic ``_schemas`` in a capture, in the order in which they were captured."""
+    from kwire import capture
+
+    keys: list[Any] = []
+    values: list[Any] = []
+    for batch in capture.read(path, "records", columns=["key", "value"], topics=[TOPIC]):
+        keys += batch.column("key").to_pylist()
+        values += batch.column("value").to_pylist()
+    if not keys:
+        raise KwireError(f"{public(path)}: no record of the topic {TOPIC} was captured")
+    return keys, values

@@ -1,0 +1,164 @@
+"""A schema as a source has it: its text, the names that it goes by, and the schemas that it refers to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kwire import stored
+from kwire.errors import SchemaError
+from kwire.values.framing import guid_text
+
+__all__ = ["AVRO", "FORMATS", "JSON", "LONGEST", "PROTOBUF", "Reference", "Written", "closure", "format_of"]
+
+AVRO: Final = "avro"
+"""A format (str): Avro's binary encoding."""
+PROTOBUF: Final = "protobuf"
+"""A format (str): messages of Protocol Buffers."""
+JSON: Final = "json"
+"""A format (str): JSON in UTF-8, with a JSON Schema or without."""
+FORMATS: Final = (AVRO, PROTOBUF, JSON)
+
+LONGEST: Final = 4 << 20
+"""Characters of a schema's text, at most."""
+MOST_REFERENCES: Final = 1000
+"""Schemas that one refers to, with those that they refer to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Another schema, which this one calls ``name``: a full name of Avro, an import of Protobuf, a URI of JSON."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A schema that a source has.
+
+    ``text`` is the schema as it was registered. For Protobuf it may be a descriptor in base64. ``rules`` are the types
+    of the rules that a registry keeps with it, such as ``ENCRYPT``. ``deleted``: nobody shall write with it any more.
+    ``message``: the full name of the message of Protobuf that is meant, where a user has said it.
+    """
+
+    format: str
+    text: str
+    id: int | None = None
+    guid: str | None = None
+    subject: str | None = None
+    version: int | None = None
+    references: tuple[Reference, ...] = ()
+    rules: tuple[str, ...] = ()
+    deleted: bool = False
+    message: str | None = None
+
+    def __str__(self) -> str:
+        if self.subject is not None:
+            return f"{self.subject} v{self.version}" if self.version is not None else self.subject
+        if self.id is not None:
+            return f"schema {self.id}"
+        return f"schema {self.guid}" if self.guid is not None else f"the {self.format} schema"
+
+    @property
+    def content(self) -> tuple[str, str, tuple[Reference, ...], str | None]:
+        """What makes two schemas the same, whatever they are called."""
+        return self.format, self.text, self.references, self.message
+
+    @classmethod
+    def of(cls, found: Any, **more: Any) -> Written:
+        """What a registry says of a schema, or its topic has. Raises one of ``stored.UNFIT`` for what is no such thing.
+
+        ``more``: what else is known, where ``found`` does not say it.
+        """
+        kind = stored.text(found.get("schemaType") or "AVRO").lower()
+        if kind not in FORMATS:
+            raise ValueError(f"schemas of the type {kind}")
+        text = stored.text(found["schema"])
+        if len(text) > LONGEST:
+            raise ValueError("the schema is too long")
+        rule_set = found.get("ruleSet") or {}
+        rules = [one for name in rule_set for one in rule_set[name] or ()]
+        guid = found.get("guid", more.get("guid"))
+        references = found.get("references") or ()
+        return cls(
+            format=kind,
+            text=text,
+            id=stored.optional(found.get("id", more.get("id")), 0),
+            guid=None if guid is None else guid_text(stored.text(guid)),
+            subject=found.get("subject", more.get("subject")),
+            version=stored.optional(found.get("version", more.get("version")), -1),
+            references=tuple(
+                Reference(stored.text(one["name"]), stored.text(one["subject"]), stored.number(one["version"], -1))
+                for one in references
+            ),
+            rules=tuple(stored.text(one.get("type") or "") for one in rules),
+            deleted=bool(found.get("deleted", False)),
+        )
+
+
+def closure(written: Written, find: Callable[[Reference], Written | None]) -> Mapping[str, str]:
+    """The texts of the schemas that ``written`` refers to, and those do, by the names by which they are called.
+
+    Those that others need come first. Raises ``SchemaError`` for one that is not there, and for too many.
+    """
+    made: dict[str, str] = {}
+    open_: set[str] = set()
+
+    def visit(one: Written) -> Iterator[Iterator[Any]]:
+        for reference in one.references:
+            if reference.name in made or reference.name in open_:
+                continue
+            if len(made) + len(open_) >= MOST_REFERENCES:
+                raise SchemaError(f"refers to more than {MOST_REFERENCES} schemas", str(written))
+            found = find(reference)
+            if found is None:
+                where = f"{reference.subject} v{reference.version}"
+                raise SchemaError(f"refers to {where} ({reference.name}), which no source has", str(written))
+            open_.add(reference.name)
+            yield visit(found)
+            open_.discard(reference.name)
+            made[reference.name] = found.text
+
+    # Without recursion: how deep schemas refer to others is decided by who writes them.
+    stack: list[Iterator[Any]] = [visit(written)]
+    while stack:
+        inner = next(stack[-1], None)
+        if inner is None:
+            stack.pop()
+        else:
+            stack.append(inner)
+    return made
+
+
+_OF_PROTOBUF: Final = re.compile(
+    r"\A(?:\s|//[^\n]*\n|/\*.*?\*/)*(?:syntax|edition|package|import|message|option|enum)\b", re.DOTALL
+)
+_PRIMITIVES: Final = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
+
+
+def format_of(text: str) -> str:
+    """The format of a schema by its text. Raises ``SchemaError`` for what is a schema of none."""
+    if _OF_PROTOBUF.match(text):
+        return PROTOBUF
+    try:
+        found = stored.parsed(text)
+    except ValueError:
+        found = text.strip()
+    if isinstance(found, str):
+        if found in _PRIMITIVES:
+            return AVRO
+    elif isinstance(found, list):
+        return AVRO
+    elif isinstance(found, dict):
+        type_ = found.get("type")
+        of_avro = type_ in ("record", "enum", "fixed", "map", "error") or "fields" in found or "items" in found
+        if "$schema" not in found and (
+            of_avro or (type_ in _PRIMITIVES and len(found) <= 3 and "properties" not in found)
+        ):
+            return AVRO
+        return JSON
+    raise SchemaError("this is no schema of Avro, Protobuf or JSON Schema")

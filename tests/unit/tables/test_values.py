@@ -1,0 +1,181 @@
+"""What values mean stands in the tables of records: of captures, of segments, and on the command line."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from mock_registry import serving
+from packets import Connection, pcap, produce, produce_answer
+from record_sets import batch, record
+
+from kwire import capture, tables
+from kwire.cli import main
+from kwire.tables.values import FIELDS
+from kwire.values import Mask
+
+FIRST = {
+    "type": "record",
+    "name": "Order",
+    "fields": [{"name": "id", "type": "long"}, {"name": "who", "type": "string"}],
+}
+SECOND = {**FIRST, "fields": [*FIRST["fields"], {"name": "note", "type": ["null", "string"], "default": None}]}
+SCHEMAS: list[dict[str, Any]] = [
+    {"subject": "orders-value", "version": 1, "id": 1, "schema": json.dumps(FIRST)},
+    {"subject": "orders-value", "version": 2, "id": 2, "schema": json.dumps(SECOND)},
+]
+
+
+def avro(schema: dict[str, Any], value: dict[str, Any], id_: int) -> bytes:
+    made = io.BytesIO(b"\0" + struct.pack(">I", id_))
+    made.seek(5)
+    fastavro.schemaless_writer(made, fastavro.parse_schema(schema), value)
+    return made.getvalue()
+
+
+VALUES = [
+    avro(FIRST, {"id": 1, "who": "a"}, 1),
+    avro(SECOND, {"id": 2, "who": "b", "note": "n"}, 2),
+    avro(FIRST, {"id": 3, "who": "c"}, 99),
+    b"\0\0\0\0\1\2",
+]
+TYPED = [{"id": 1, "who": "a", "note": None}, {"id": 2, "who": "b", "note": "n"}, None, None]
+STATUSES = ["ok", "ok", "unknown_schema", "malformed"]
+
+
+def records(values: list[bytes], keys: list[bytes] | None = None) -> bytes:
+    pairs = zip(keys or [b"k"] * len(values), values, strict=True)
+    made = [record(offset=n, key=key, value=value) for n, (key, value) in enumerate(pairs)]
+    return batch(b"".join(made), len(made))
+
+
+def topic() -> bytes:
+    keys = [
+        json.dumps({"keytype": "SCHEMA", "subject": one["subject"], "version": one["version"], "magic": 1}).encode()
+        for one in SCHEMAS
+    ]
+    return records([json.dumps(one).encode() for one in SCHEMAS], keys)
+
+
+@pytest.fixture
+def captured(tmp_path: Path) -> Path:
+    connection = Connection().open()
+    connection.send(produce(1, 1, topic(), "_schemas")).answer(produce_answer(1, "_schemas"))
+    connection.send(produce(2, 1, records(VALUES), "orders")).answer(produce_answer(2, "orders"))
+    path = tmp_path / "broker.pcap"
+    path.write_bytes(pcap(connection.packets))
+    return path
+
+
+def read(path: Path, **options: Any) -> pa.Table:
+    return pa.Table.from_batches(capture.read(path, "records", topics=["orders"], **options))
+
+
+def test_sources_give_equal_tables(captured: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "schemas"
+    folder.mkdir()
+    (folder / "schemas.json").write_text(json.dumps(SCHEMAS))
+    segment = tmp_path / "_schemas-0" / "00000000000000000000.log"
+    segment.parent.mkdir()
+    segment.write_bytes(topic())
+    with serving(SCHEMAS) as registry:
+        found = [
+            read(captured, schemas=one, values="json").drop_columns(["capture"])
+            for one in (folder, captured, segment.parent, registry.url, [str(folder), str(captured)])
+        ]
+    first = found[0]
+    assert first.column("value_status").to_pylist() == STATUSES
+    assert [one and json.loads(one) for one in first.column("value_json").to_pylist()] == [
+        {"id": 1, "who": "a"},
+        {"id": 2, "who": "b", "note": "n"},
+        None,
+        None,
+    ]
+    assert first.column("value").to_pylist() == VALUES
+    for other in found[1:]:
+        assert other.equals(first)
+
+
+def test_columns_about_values_are_there_by_name(captured: Path) -> None:
+    names = [one.name for one in FIELDS]
+    assert set(names).isdisjoint(tables.table("records").schema.names)
+    made = read(captured, schemas=captured, columns=["offset", *names])
+    assert made.column_names == ["offset", *names]
+    assert made.column("value_schema_id").to_pylist() == [1, 2, 99, 1]
+    assert made.column("value_framing").to_pylist() == ["confluent"] * 4
+    assert made.column("value_format").to_pylist() == ["avro", "avro", None, "avro"]
+    assert made.column("value_message").to_pylist() == ["Order", "Order", None, "Order"]
+    assert made.column("key_status").to_pylist() == ["no_schema"] * 4
+    errors = made.column("value_error").to_pylist()
+    assert errors[:3] == [None, None, "no source has the id 99"]
+    assert errors[3].startswith("orders-value v1: $.who at byte ")
+    # Without schemas a value still says which it has.
+    assert read(captured, columns=["value_schema_id"]).column("value_schema_id").to_pylist() == [1, 2, 99, 1]
+
+
+def test_values_become_the_type_of_the_newest_schema(captured: Path) -> None:
+    made = read(captured, schemas=captured, values="typed")
+    assert made.column("value").to_pylist() == TYPED
+    assert made.schema.field("value").type == pa.struct(
+        [("id", pa.int64()), ("who", pa.string()), ("note", pa.string())]
+    )
+    assert made.column("value_status").to_pylist() == STATUSES
+
+
+@pytest.mark.parametrize("mask", [["who"], Mask("who")])
+def test_masked_fields_are_in_no_column(captured: Path, mask: Any) -> None:
+    made = read(captured, schemas=captured, values="json", mask=mask, columns=["value_json"])
+    assert json.loads(made.column("value_json")[0].as_py()) == {"id": 1, "who": None}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"values": "json"}, "goes with schemas"),
+        ({"values": "typed", "schemas": {}}, "goes with schemas"),
+        ({"values": "typed", "schemas": {"orders": '"string"'}, "topics": ["a", "b"]}, "one topic"),
+        ({"values": "typed", "schemas": {"orders": '"string"'}, "topics": ["a"]}, "no source has a schema"),
+        ({"values": "xml"}, "json or typed"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(captured: Path, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        next(capture.read(captured, "records", **options))
+    with pytest.raises(ValueError, match="schemas is for the table records"):
+        next(capture.read(captured, "frames", schemas={"orders": '"string"'}))
+
+
+def test_segments_have_the_same_columns(captured: Path, tmp_path: Path) -> None:
+    segment = tmp_path / "orders-0" / "00000000000000000000.log"
+    segment.parent.mkdir()
+    segment.write_bytes(records(VALUES))
+    table = tables.table("records", "log")
+    from kwire import log
+    from kwire.tables.values import schemas_of
+
+    (one,) = log.find(segment.parent)
+    (made,) = table.read(one, columns=["value_json", "value_status"], schemas=schemas_of(captured))
+    assert made.column("value_status").to_pylist() == STATUSES
+    assert json.loads(made.column("value_json")[1].as_py())["note"] == "n"
+
+
+def test_the_command_line_shows_values(captured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    segment = tmp_path / "orders-0" / "00000000000000000000.log"
+    segment.parent.mkdir()
+    segment.write_bytes(records(VALUES))
+    for file, more in ((captured, ["--topic", "orders"]), (segment.parent, [])):
+        assert main(["decode", str(file), "--table", "records", "--values", str(captured), *more]) == 0
+        shown = capsys.readouterr().out
+        assert '{"id":1,"who":"a"}' in shown
+        assert "unknown_schema" in shown
+        line = ["decode", str(file), "--table", "records", "--values", str(captured), *more, "--format", "jsonl"]
+        assert main([*line, "--columns", "value_json,value_status", "--mask", "who"]) == 0
+        rows = [json.loads(one) for one in capsys.readouterr().out.splitlines()]
+        assert [one["value_status"] for one in rows] == STATUSES
+        assert json.loads(rows[0]["value_json"]) == {"id": 1, "who": None}
