@@ -10,6 +10,7 @@ export PYTHONDONTWRITEBYTECODE =
 # What to pass on, e.g.  make test ARGS="-k capture -x"
 ARGS ?=
 FUZZ_SECONDS ?= 60
+FUZZ_HOURS ?= 8
 BENCH ?= $(wildcard benchmarks/[a-z]*.py)
 
 # Not :=, which would take VENV as it is here, whatever a target sets.
@@ -68,7 +69,7 @@ test-oldest:  ## tests of codecs, records, tables and segments with the oldest p
 .PHONY: test-connect
 test-connect: VENV := .venv-connect
 test-connect:  ## tests with a server of Spark Connect; that needs pandas, which no other environment has
-	@.ci/setup --java test connect
+	@.ci/setup --over .venv --java test connect
 	$(WITH_JAVA) $(PYTEST) tests/connect $(ARGS)
 
 .PHONY: test-exhaustive
@@ -134,13 +135,42 @@ bench:  ## benchmarks, all or those in BENCH (BENCH=benchmarks/codec.py)
 	set -e; for one in $(BENCH); do echo "=== $$one"; $(PY) $$one $(ARGS); done
 
 .PHONY: fuzz
-fuzz:  ## the fuzz harnesses, for FUZZ_SECONDS (60) in all
-	@.ci/setup dev
-	$(PY) -m fuzz --seconds $(FUZZ_SECONDS) $(ARGS)
+fuzz:  ## the fuzz harnesses for FUZZ_SECONDS (60) in all: half of them at random, half guided by coverage
+	@.ci/setup guided
+	$(PY) -m fuzz --seconds $(FUZZ_SECONDS) --kernels python $(ARGS)
+
+.PHONY: fuzz-long
+fuzz-long:  ## the same guided by coverage for FUZZ_HOURS (8), two minutes of each at a time; it goes on where it was
+	@.ci/setup guided
+	$(PY) -m fuzz --way guided --turn 120 --seconds $$(($(FUZZ_HOURS) * 3600)) $(ARGS)
+
+.PHONY: planted
+planted:  ## defects that were planted must be found (ARGS="bounds" for some of them); up to an hour
+	@.ci/setup dev guided
+	$(PY) tests/support/planted.py $(ARGS)
+
+# The tests that concern the packages of which coverage is stated. Kernels run as Python, so their lines count too.
+COVERED := wire.py codec records protocol capture log
+# Those of the compiler itself need it.
+COVERING := $(addprefix tests/unit/,test_wire.py codec schema protocol records capture log payloads tables) \
+	$(filter-out $(addprefix tests/unit/kernels/test_,cache.py engine.py fence.py helpers.py),$(wildcard tests/unit/kernels/test_*.py)) \
+	$(addprefix tests/property/test_,layouts.py bodies.py connection.py records.py tracker.py encrypted.py) \
+	tests/golden/test_batches.py tests/regressions
+
+.PHONY: coverage
+coverage: export NUMBA_DISABLE_JIT = 1
+coverage:  ## lines and branches that tests reach in wire, codec, records, protocol, capture and log
+	@.ci/setup dev mutants
+	$(PY) -m coverage erase
+	for one in $(COVERING); do \
+		$(PY) -m coverage run --parallel-mode -m pytest --part quick -q -k "not machine" $$one $(ARGS) || exit 1; done
+	$(PY) -m coverage combine -q
+	for one in $(COVERED); do echo "=== $$one"; \
+		$(PY) -m coverage report --include="kwire/$$one,kwire/$$one/*" --skip-covered --show-missing; done
 
 .PHONY: mutants
-mutants:  ## changes of the code that tests must notice (ARGS="codec" for some of them); some 5 minutes
-	@.ci/setup dev bench
+mutants:  ## changes of the code that tests must notice: 60 in each of those packages (ARGS="--package wire")
+	@.ci/setup dev mutants
 	$(PY) tests/support/mutants.py $(ARGS)
 
 .PHONY: dist

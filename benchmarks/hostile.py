@@ -397,7 +397,7 @@ OF_KIND: Final[dict[str, tuple[str, ...]]] = {
     "topics": ("records", "batches", "partitions", "lines", "report"),
     "request": ("request", "explain", "frames", "messages", "partitions", "report"),
     "response": ("response", "explain", "messages", "partitions", "calls"),
-    "giant": ("messages", "frames", "partitions", "batches", "calls", "findings"),
+    "giant": ("request", "explain", "messages", "frames", "partitions", "batches", "calls", "findings"),
     "capture": (
         *("frames", "messages", "partitions", "calls", "connections", "splits", "packets"),
         *("top", "spans", "report", "findings", "lineage", "audit"),

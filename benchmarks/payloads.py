@@ -236,7 +236,7 @@ def in_spark(count: int, rounds: int, only: str, folder: str) -> dict[str, list[
     import kwire.spark
 
     sys.path.insert(0, str(Path(__file__).parent))
-    from across import spent_by_all
+    from _spent import spent_by_all
 
     spark = (
         SparkSession.builder.master("local[2]")

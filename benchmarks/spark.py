@@ -38,7 +38,7 @@ from kwire import capture
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from across import spent_by_all
+from _spent import spent_by_all
 from capture import CASES, case
 from payloads import compared
 

@@ -187,6 +187,12 @@ def statuses(old: str, page: str) -> str:
     return "\n".join(["", "| `status` | meaning |", "|---|---|", *lines, ""])
 
 
+def words(old: str, page: str, column: str) -> str:
+    """The words of another column of a table."""
+    lines = [f"| `{word}` | {text.replace('``', '`')} |" for word, text in named(page).words[column].items()]
+    return "\n".join(["", f"| `{column}` | meaning |", "|---|---|", *lines, ""])
+
+
 def all_tables(old: str, *kinds: tables.Kind) -> str:
     """The tables of some kinds, with the first sentence of the page of each."""
     lines = ["", "| table | one row for |", "|---|---|"]
@@ -380,6 +386,7 @@ PARTS: Final[dict[str, Callable[..., str]]] = {
     "columns": columns,
     "asked": asked,
     "statuses": statuses,
+    "words": words,
     "tables": all_tables,
     "limits": limits,
     "extras": extras,

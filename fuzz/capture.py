@@ -7,15 +7,17 @@ from __future__ import annotations
 import io
 import random
 import zlib
-from pathlib import Path
+from collections.abc import Iterator
 
+from fuzz import GOLDEN, small_captures
 from kwire import capture, tables
 from kwire.errors import CaptureError
 from kwire.tables.reading import of_capture
 from kwire.testing.mutation import mutate
 
-GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
 LARGEST = 300_000
+WINDOWS = (None, None, 300, 1000, 4096, 50_000)
+TABLES = (*tables.names(tables.CAPTURE), *tables.names(tables.EVENTS))
 
 _captures: list[bytes] = []
 
@@ -31,8 +33,10 @@ def _seeds() -> list[bytes]:
 def run(rng: random.Random) -> None:
     """One round."""
     data = mutate(rng.choice(_seeds()), rng, rng.choice((1, 3, 20, 200)))
-    table = rng.choice((*tables.names(tables.CAPTURE), *tables.names(tables.EVENTS)))
-    window = rng.choice((None, None, 4096, 50_000))
+    _read(data, rng.choice(TABLES), rng.choice(WINDOWS))
+
+
+def _read(data: bytes, table: str, window: int | None) -> None:
     try:
         for batch in capture.read(io.BytesIO(data), table, name="fuzz", window=window):  # type: ignore[arg-type]
             assert batch.schema.equals(of_capture(table).schema)
@@ -42,3 +46,15 @@ def run(rng: random.Random) -> None:
     except Exception as error:
         error.add_note(f"{table}, window {window}, {len(data)} bytes, crc {zlib.crc32(data):08x}")
         raise
+
+
+def seeds() -> Iterator[bytes]:
+    """The beginnings of golden captures, each for one of the tables."""
+    for number, data in enumerate(small_captures(1 << 30)):
+        yield bytes([number % 256, 0]) + data[: 3000 + 1000 * (number % 4)]
+
+
+def check(data: bytes) -> None:
+    """Asserts the invariant for one input: a table, a window and a capture."""
+    if len(data) > 2:
+        _read(data[2:], TABLES[data[0] % len(TABLES)], WINDOWS[data[1] % len(WINDOWS)])

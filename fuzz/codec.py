@@ -1,23 +1,26 @@
 # Invariant: for every layout and any bytes, the compiled and the reference codec give the same verdict: either both
 # decode to equal messages, which encode to the same bytes (and those decode to an equal message again), or both raise a
 # DecodeError with the same path and offset, a LimitError too. Nothing else is ever raised, and no decoding takes memory
-# that its input does not justify.
+# that its input does not justify. Of an object with wrong values, both write the same bytes or refuse the same field.
 """Messages of all layouts, made at random and then damaged, through both implementations of the codec."""
 
 from __future__ import annotations
 
 import random
 import tracemalloc
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
+from fuzz import damaged, golden_frames
 from kwire import schema
 from kwire.codec import registry
 from kwire.codec.objects import WireStruct
-from kwire.errors import DecodeError
+from kwire.errors import DecodeError, EncodeError
 from kwire.limits import Limits
+from kwire.protocol.headers import decode_request, decode_response
 from kwire.schema import model
-from kwire.testing.mutation import mutate
+from kwire.testing.corpus.shapes import SHAPES, value
 
 MEMORY_PER_BYTE = 600
 """Most that decoding may allocate per byte of input: a struct of a few bytes becomes an object with a dozen slots."""
@@ -95,8 +98,8 @@ def same(left: Any, right: Any) -> bool:
     return left == right or repr(left) == repr(right)
 
 
-def check(message: model.Message, version: int, data: bytes, limits: Limits | None = None) -> None:
-    """Asserts the invariant for one input."""
+def agree(message: model.Message, version: int, data: bytes, limits: Limits | None = None) -> None:
+    """Asserts the invariant for one body."""
     compiled = registry.codec(message, version, "compiled")
     reference = registry.codec(message, version, "reference")
     found, error = verdict(compiled, data, limits)
@@ -128,19 +131,124 @@ def one(rng: random.Random) -> tuple[str, bytes]:
     message, version = rng.choice(_layouts())
     data = registry.codec(message, version).encode(random_message(message, version, rng))
     if rng.random() < 0.9:
-        data = mutate(data, rng, rng.choice((1, 1, 2, 5)))
+        data = damaged(data, rng, rng.choice((1, 1, 2, 5)))
     return f"{message.name} v{version}", data
+
+
+def _structs(value: Any) -> Iterator[WireStruct]:
+    """A struct, and those inside."""
+    if isinstance(value, WireStruct):
+        yield value
+        for field in type(value).FIELDS:
+            yield from _structs(getattr(value, field.name))
+    elif isinstance(value, list):
+        for one in value:
+            yield from _structs(one)
+
+
+WRONG = (
+    None,
+    -1,
+    1 << 80,
+    1.5,
+    "text",
+    "\ud800",
+    b"bytes",
+    (),
+    [None],
+    [1 << 40],
+    {0: b""},
+    {-1: b""},
+    {"a": 1},
+    object(),
+)
+"""Values that fit some fields and no others."""
+
+
+def check_encoding(rng: random.Random) -> None:
+    """Asserts that both codecs write the same of a message that may hold wrong values, or refuse the same field."""
+    message, version = rng.choice(_layouts())
+    made = random_message(message, version, rng)
+    spoilt = rng.choice(list(_structs(made)))
+    names = [*(field.name for field in type(spoilt).FIELDS), "unknown_tagged_fields"]
+    name = rng.choice(names)
+    wrong = {rng.randrange(4): b"x"} if name == "unknown_tagged_fields" and rng.random() < 0.5 else rng.choice(WRONG)
+    try:
+        setattr(spoilt, name, wrong)
+    except AttributeError:
+        # The default that all messages share cannot be changed.
+        return
+    said: list[Any] = []
+    for implementation in registry.IMPLEMENTATIONS:
+        try:
+            said.append(registry.codec(message, version, implementation).encode(made))
+        except EncodeError as error:
+            said.append(error.path)
+    assert said[0] == said[1], f"{message.name} v{version}, {type(spoilt).__qualname__}.{name} = {wrong!r}: {said}"
 
 
 def run(rng: random.Random) -> None:
     """One round."""
+    if rng.random() < 0.1:
+        check_encoding(rng)
+        return
     label, data = one(rng)
     name, _, version = label.rpartition(" v")
     try:
-        check(schema.message(name), int(version), data)
-        check(schema.message(name), int(version), data, Limits(objects=rng.randrange(64 * len(data) + 1)))
+        agree(schema.message(name), int(version), data)
+        agree(schema.message(name), int(version), data, Limits(objects=rng.randrange(64 * len(data) + 1)))
         if rng.random() < 0.02:
             check_memory(schema.message(name), int(version), data)
     except Exception as error:
         error.add_note(f"{label}: {data.hex()}")
         raise
+
+
+_HEAD = 4
+"""Bytes before a body: the number of its layout, and what its objects may take."""
+
+
+def _input(number: int, body: bytes, objects: int = 0) -> bytes:
+    return number.to_bytes(2, "big") + objects.to_bytes(2, "big") + body
+
+
+def seeds() -> Iterator[bytes]:
+    """Bodies of real brokers, and one of each layout and shape."""
+    numbers = {(message.name, version): number for number, (message, version) in enumerate(_layouts())}
+    for response, api, version, data in golden_frames():
+        made: Any = decode_response(data, api_key=api, api_version=version) if response else decode_request(data)
+        name = made.body.SCHEMA.name
+        if (name, version) in numbers:
+            body = registry.codec(schema.message(name), version).encode(made.body)
+            yield _input(numbers[name, version], body)
+    for number, (message, version) in enumerate(_layouts()):
+        for shape in SHAPES:
+            body = registry.codec(message, version).encode(value(message, version, shape))
+            if len(body) <= 1000:
+                yield _input(number, body)
+
+
+def words() -> Iterator[bytes]:
+    """Lengths at the edges, and the texts that a schema gives a meaning."""
+    for number in (-1, -2, 0, 1, 127, 128, 2**15 - 1, 2**31 - 1, -(2**31)):
+        yield number.to_bytes(4, "big", signed=True)
+    for number in (-1, -2, 2**15 - 1, -(2**15)):
+        yield number.to_bytes(2, "big", signed=True)
+    yield from (b"\x80\x00", b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x7f", b"\x80\x80\x80\x80\x80\x00")
+    for message, version in _layouts():
+        layout = model.layout(message, version)
+        for one in (*layout.fields, *layout.tagged):
+            if isinstance(one.default, str) and one.default:
+                yield one.default.encode()
+            if one.tag is not None:
+                yield bytes([1, one.tag])
+
+
+def check(data: bytes) -> None:
+    """Asserts the invariant for one input: a layout, a limit and a body."""
+    if len(data) < _HEAD:
+        return
+    every = _layouts()
+    message, version = every[int.from_bytes(data[:2], "big") % len(every)]
+    objects, body = int.from_bytes(data[2:4], "big"), data[_HEAD:]
+    agree(message, version, body, Limits(objects=objects) if objects else None)

@@ -6,14 +6,18 @@ from __future__ import annotations
 
 import io
 import random
-from pathlib import Path
+from collections.abc import Iterator
 
 import pyarrow as pa
 
+from fuzz import GOLDEN
+from fuzz.records import mended, words
 from kwire import log, tables
 from kwire.testing.mutation import mutate
 
-SEGMENTS = Path(__file__).parent.parent / "tests" / "golden" / "segments"
+__all__ = ["check", "mended", "run", "seeds", "words"]
+
+SEGMENTS = GOLDEN / "segments"
 LARGEST = 300_000
 
 _segments: list[bytes] = []
@@ -59,3 +63,9 @@ def run(rng: random.Random) -> None:
     except Exception as error:
         error.add_note(data.hex())
         raise
+
+
+def seeds() -> Iterator[bytes]:
+    """The beginnings of segments of real brokers."""
+    for path in sorted(SEGMENTS.glob("*/*/*.log")):
+        yield path.read_bytes()[:2000]

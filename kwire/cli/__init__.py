@@ -41,6 +41,7 @@ from kwire.cli import (
     schema,
     spark,
     top,
+    why,
 )
 from kwire.cli import compile as compile_
 from kwire.cli.stderr import BAD_INPUT, print_error, public_text, set_arguments
@@ -55,6 +56,7 @@ COMMANDS = (
     report,
     audit,
     findings,
+    why,
     lineage,
     folders,
     top,

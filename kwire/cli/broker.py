@@ -12,7 +12,7 @@ from kwire.cli.stderr import BAD_INPUT, print_error, say
 if TYPE_CHECKING:
     from kwire.testing.broker import Broker
 
-__all__ = ["register"]
+__all__ = ["register", "topics"]
 
 EPILOG = """\
 examples:
@@ -58,24 +58,30 @@ def run(args: argparse.Namespace) -> int:
     return asyncio.run(serve(broker, args.pcapng))
 
 
+def topics(named: list[str]) -> dict[str, int]:
+    """What ``--topic`` says: names and numbers of partitions. Raises ``ValueError``."""
+    found = {}
+    for one in named:
+        name, _, count = one.rpartition(":")
+        if not name or not count.isdecimal():
+            raise ValueError(f"--topic {one}: a name and a number of partitions, such as orders:3")
+        found[name] = int(count)
+    return found
+
+
 def _made(args: argparse.Namespace) -> Broker:
     """Raises ``ValueError``, ``OSError`` and ``KwireError``."""
     from kwire.testing.broker import Broker
 
     script = read_script(args.script)
-    topics = dict(script.topics)
-    for one in args.topic:
-        name, _, count = one.rpartition(":")
-        if not name or not count.isdecimal():
-            raise ValueError(f"--topic {one}: a name and a number of partitions, such as orders:3")
-        topics[name] = int(count)
+    wanted = {**script.topics, **topics(args.topic)}
     if not 1 <= args.nodes <= 1000:
         raise ValueError(f"--nodes {args.nodes}: 1 to 1000 are possible")
     ports = range(args.port, args.port + args.nodes) if args.port else ()
     if not args.port >= 0 or (ports and ports[-1] > 65535):
         raise ValueError(f"--port {args.port}: ports are 1 to 65535")
     broker = Broker(release=args.release, nodes=args.nodes, host=args.host, ports=ports)
-    for name, count in topics.items():
+    for name, count in wanted.items():
         broker.create_topic(name, count)
     broker.add_rules(script.rules)
     return broker

@@ -142,6 +142,14 @@ def _payloads() -> None:
     decode_requests(pa.array([b""]), body=False)
 
 
+def _avro() -> None:
+    import pyarrow as pa
+
+    from kwire.values.avro import decode, parse
+
+    decode(pa.array([b""]), [parse('"null"')])
+
+
 def _lines() -> None:
     import pyarrow as pa
 
@@ -157,12 +165,17 @@ PARTS: Final[dict[str, Callable[[], None]]] = {
     "bodies": _bodies,
     "lines": _lines,
     "payloads": _payloads,
+    "avro": _avro,
 }
 """By what they read. Each takes a processor for some ten seconds."""
 
 
-LATER: Final = ("lines.write_lines", "packets._fill_pcapng", "records.scan")
+LATER: Final = ("lines.write_lines", "packets._fill_pcapng")
 """Kernels that are compiled after those that save Python most (``helpers.FIRST``, ``SOON``): others that take long."""
+
+
+TOGETHER: Final = ("framing.frames_and_pairs", "framing.settle_all", "judging.left_over", "programs._run")
+"""Kernels with parts that are the same. A process that has compiled one of them needs less for the next."""
 
 
 @functools.cache
@@ -186,6 +199,18 @@ def compile_one(name: str) -> float | None:
     kernel, args = kernels()[name]
     began = time.monotonic()
     return time.monotonic() - began if compiling.compile_for(kernel, args, wait=True) else None
+
+
+def compile_all(names: list[str]) -> list[tuple[str, float | None]]:
+    """``compile_one`` for each of these: their names, with what it returns."""
+    return [(one, compile_one(one)) for one in names]
+
+
+def groups(cores: int) -> list[list[str]]:
+    """The kernels, in groups that one process compiles. With more than two cores, what kernels have in common is there
+    sooner where each process compiles it for itself."""
+    alone = [[one] for one in kernels() if cores != 2 or one not in TOGETHER]
+    return [list(TOGETHER), *alone] if cores == 2 else alone
 
 
 def help_out(parent: int, folder: str) -> None:
@@ -251,18 +276,19 @@ def run(args: argparse.Namespace) -> int:
     folder = cache.folder()
     before = {one.name for one in folder.glob("*.nbc")}
     began = time.monotonic()
-    names = list(kernels())
+    kernels()
     # A fork has what this process imported and recorded. It is made before there are other threads.
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context) as pool:
-        jobs = {pool.submit(compile_one, name): name for name in names}
+    cores = os.cpu_count() or 1
+    with ProcessPoolExecutor(cores, mp_context=context) as pool:
+        jobs = [pool.submit(compile_all, some) for some in groups(cores)]
         with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
-            task = bar.add_task("compiling kernels", total=len(names))
+            task = bar.add_task("compiling kernels", total=len(kernels()))
             for done in as_completed(jobs):
-                seconds = done.result()
-                if seconds is not None:
-                    print(f"{seconds:6.1f} s  {jobs[done]}", flush=True)
-                bar.advance(task)
+                for name, seconds in done.result():
+                    if seconds is not None:
+                        print(f"{seconds:6.1f} s  {name}", flush=True)
+                    bar.advance(task)
     _note_complete()
     made = {one.name for one in folder.glob("*.nbc")}
     size = sum((folder / name).stat().st_size for name in made) / 1e6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import signal
 from typing import TYPE_CHECKING, Final
 
@@ -43,8 +44,8 @@ def read_script(name: str | None) -> Script:
         raise ValueError(f"{public(name)}: {error}") from None
 
 
-async def serve(hosted: Broker | Proxy, pcapng: str | None) -> int:
-    """Runs until SIGINT or SIGTERM comes, and writes the capture then. Returns the exit code."""
+async def serve(hosted: Broker | Proxy, pcapng: str | None, seconds: float = 0) -> int:
+    """Runs until SIGINT or SIGTERM comes, or for ``seconds``, and writes the capture then. Returns the exit code."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -55,7 +56,8 @@ async def serve(hosted: Broker | Proxy, pcapng: str | None) -> int:
         print_error(error)
         return BAD_INPUT
     print(hosted.bootstrap, flush=True)
-    await ended.wait()
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(ended.wait(), seconds or None)
     await hosted.stop()
     if pcapng:
         with replaced(pcapng) as (target, mode), target.open(mode + "b") as file:

@@ -39,7 +39,7 @@ def register(subparsers: Any) -> None:
         "report",
         help="what captures say, as a page with charts",
         description="Writes one page of HTML, which fetches nothing: traffic, latencies, topics, clients, batches, "
-        "errors, gaps, versions, groups, lineage, findings and the audit.",
+        "errors, gaps, versions, groups, transactions, the way of records, lineage, findings and the audit.",
         epilog=EPILOG,
     )
     parser.add_argument(

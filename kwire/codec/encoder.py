@@ -244,8 +244,10 @@ class _Encoder(Source):
                 self.flush()
                 self.add(f"{tags}.append(({field.tag}, b''.join({parts})))")
             self.writer = outer
+        # A known field that has its default is not among those that are written, and no unknown one may have its tag.
+        numbers = "".join(f"{field.tag}, " for field in type_.tagged)
         with self.block(f"if {tags} or {one}.unknown_tagged_fields:"):
-            self.add(f"{self.writer}(pack_tags({tags}, {one}.unknown_tagged_fields))")
+            self.add(f"{self.writer}(pack_tags({tags}, {one}.unknown_tagged_fields, ({numbers})))")
         with self.block("else:"):
             self.add(f"{self.writer}(b'\\x00')")
 

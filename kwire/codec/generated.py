@@ -88,11 +88,10 @@ def _counted_tags(data: bytes, pos: int, last: int, left: int, path: str) -> tup
     return out or None, pos, left
 
 
-def _pack_tags(known: list[tuple[int, bytes]], unknown: dict[int, bytes] | None) -> bytes:
-    """A tagged section, in ascending tag order."""
+def _pack_tags(known: list[tuple[int, bytes]], unknown: dict[int, bytes] | None, fields: tuple[int, ...] = ()) -> bytes:
+    """A tagged section, in ascending tag order. ``fields`` are the tags that the version knows, written or not."""
     if unknown:
-        tags = {tag for tag, _ in known}
-        if not tags.isdisjoint(unknown):
+        if not unknown.keys().isdisjoint(fields):
             raise RetryError
         known = sorted([*known, *unknown.items()])
     parts = [wire.pack_uvarint(len(known))]

@@ -384,7 +384,7 @@ class _Struct(construct.Construct):  # type: ignore[misc]
         return obj
 
     def _build_tagged(
-        self, obj: Any, default: WireStruct, unknown: Mapping[int, Any], stream: _Output, context: Any, path: str
+        self, obj: Any, default: WireStruct, unknown: Any, stream: _Output, context: Any, path: str
     ) -> None:
         contents: dict[int, bytes] = {}
         for one, declared in self.tagged:
@@ -398,6 +398,8 @@ class _Struct(construct.Construct):  # type: ignore[misc]
             assert one.tag is not None
             contents[one.tag] = inner.getvalue()
         stream.path.append(".unknown_tagged_fields")
+        if not isinstance(unknown, Mapping):
+            stream.fail(f"expected a mapping of tag to bytes, not {quoted(unknown, 'inside')}")
         for tag, content in unknown.items():
             if not isinstance(tag, int) or not 0 <= tag <= 0xFFFF_FFFF:
                 stream.fail(f"{quoted(tag)} is not a tag")

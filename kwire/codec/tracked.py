@@ -19,6 +19,7 @@ Source: Kafka protocol guide; KIP-482 (compact lengths, tagged fields), KIP-893 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 from uuid import UUID
 
@@ -332,7 +333,10 @@ class _Writer:
         self.parts = outer
         self.path.append(".unknown_tagged_fields")
         known = {field.tag for field in type_.tagged}
-        for tag, content in (value.unknown_tagged_fields or {}).items():
+        unknown = value.unknown_tagged_fields or {}
+        if not isinstance(unknown, Mapping):
+            self.fail(f"expected a mapping of tag to bytes, not {quoted(unknown, 'inside')}")
+        for tag, content in unknown.items():
             if tag in known:
                 self.fail(f"tag {tag} is a known field of this version")
             if not isinstance(tag, int) or not 0 <= tag <= 0xFFFFFFFF:

@@ -9,6 +9,9 @@ its items. A *region* is a buffer of a column: values of one width, or offsets o
 in one piece of memory, of which the kernel has views as bytes, integers and floating point. A null is a 0 in a region
 of bytes.
 
+``kwire.kernels.avro_lanes`` reads many rows at a time, in half of the time, and comes here with what is seldom: damage,
+and values that only this loop can read. So both are needed. What a program, a table and a region is stands here.
+
 Rules kept here:
 
 - Every length is checked against the end of the value where it is read. The count of a block is checked against the
@@ -487,9 +490,7 @@ def value_of(
                 break
             if op == Op.DECIMAL:
                 width = instruction.width
-                if not decimal(
-                    buf, pos, value, memory.longs, at + row * width, width, program.table, instruction.more
-                ):
+                if not decimal(buf, pos, value, memory.longs, at + row * width, width, program.table, instruction.more):
                     trouble = plain(Trouble.DIGITS)
                     break
             elif op != Op.SKIP_BYTES:
@@ -569,9 +570,7 @@ def value_of(
                 copy(buf, pos, memory.bytes, at + row * width, width)
             elif op == Op.FIXED_DECIMAL:
                 words = instruction.low
-                if not decimal(
-                    buf, pos, width, memory.longs, at + row * words, words, program.table, instruction.more
-                ):
+                if not decimal(buf, pos, width, memory.longs, at + row * words, words, program.table, instruction.more):
                     trouble = plain(Trouble.DIGITS)
                     break
             pos += width

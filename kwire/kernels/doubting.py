@@ -372,24 +372,39 @@ def _next_asked(window: Window, reader: Any, n: int, asked: int, wanted: int, an
             return int64(YES), n, asked
 
 
+@inlined
+def _may_begin_answer(data: Array, piece: Any, number: int) -> bool:
+    """Whether a piece may begin with an answer to a request shortly behind the one with id ``number``."""
+    begins = piece.off >= 0 and piece.len >= 8 and 4 <= piece.head <= LARGEST_FRAME
+    may: bool = begins and 0 < int64(i32(data, piece.off + 4)) - number <= NEAR
+    return may
+
+
 @kernel
 def _goes_on_well(window: Window, scratch: Scratch, reader: Any, n: int, asked: int, m: int, answered: int) -> int:
     """Whether each answer behind position ``answered``, in piece ``m``, was asked for before by a request behind
-    position ``asked``, in piece ``n``: YES, NO or NEED_MORE. YES too where something is missing.
+    position ``asked``, in piece ``n``: YES, NO or NEED_MORE. Where answers are missing, it goes on with the next
+    segment that may begin with one. Where requests are, so many are believed as requests of the same size have room,
+    and one more.
 
     Values may happen to look like an exchange. It is rare that those behind them do as well, again and again.
     """
     data, pieces = window.data, window.pieces
     other = scratch.readers[1]
+    length = int64(4 + i32(data, reader.pos + reader.shift))
+    number = int64(i32(data, reader.pos + reader.shift + 8))
+    unseen = int64(0)
     count = 0
     while count < MOST_FOLLOWING:
         count += 1
         while m < other.seen and pieces[m].pos + pieces[m].len <= answered:
             m += 1
+        if m < other.seen and (pieces[m].off < 0 or pieces[m].pos > answered):
+            while m < other.seen and not _may_begin_answer(data, pieces[m], number):
+                m += 1
+            answered = int64(pieces[m].pos) if m < other.seen else answered
         if m >= other.seen:
             return int64(NEED_MORE)
-        if pieces[m].off < 0 or pieces[m].pos > answered:
-            return int64(YES)
         begin = pieces[m].off + answered - pieces[m].pos
         there, after = run_of(pieces, m, other.seen, begin + 8)
         if there - begin < 8:
@@ -398,8 +413,15 @@ def _goes_on_well(window: Window, scratch: Scratch, reader: Any, n: int, asked: 
         if size < 4 or size > LARGEST_FRAME:
             return int64(NO)
         said, n, asked = _next_asked(window, reader, n, asked, int64(i32(data, begin + 4)), pieces[m])
+        if said == NO:
+            return int64(NO)
         if said != YES:
-            return int64(NO) if said == NO else int64(YES)
+            missing = pieces[m].ack - asked
+            if missing < 0 or (n < reader.seen and pieces[n].packet < pieces[m].packet):
+                return int64(YES)
+            unseen += 1
+            if unseen > 1 + missing // length:
+                return int64(NO)
         answered += 4 + size
     return int64(YES)
 
@@ -467,7 +489,12 @@ def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, 
     if answer == PERHAPS and asked_end != reader.pos + 4 + i32(window.data, reader.pos + reader.shift):
         return int64(NO), none
     at = reader.pos + reader.shift
-    tokens = i16(window.data, at + 4) == ApiKey.SASL_HANDSHAKE and i16(window.data, at + 6) == 0
+    api = i16(window.data, at + 4)
+    tokens = api == ApiKey.SASL_HANDSHAKE and i16(window.data, at + 6) == 0
+    if answer == PERHAPS and api == ApiKey.FETCH:
+        # What has its id begins behind what the client had received when it asked. No frame around it has room there.
+        heard = pieces[piece_with_end(window, reader, asked_end)].ack
+        answer = int64(YES) if heard >= 0 and 0 <= begin - heard < LEAST_AROUND else answer
     if answer in (YES, PERHAPS) and not sure and not tokens:
         well = _goes_on_well(window, scratch, reader, n, asked_end, m, answered_end)
         if well == NO:

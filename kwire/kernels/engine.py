@@ -59,6 +59,9 @@ OF_A_FRAME: Final = 150
 MANY: Final = 8_000
 """Packets of one window for which Python needs longer than it takes to compile what they need."""
 
+MANY_SETS: Final = 2_000
+"""Record sets of one call for which Python needs longer than it takes to compile what they need after packets."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 KERNELS: Final[set[Callable[..., Any]]] = set()
@@ -191,8 +194,9 @@ class _State:
 _state: Final = _State()
 
 
-def choose(size: int, *, packets: int = 0, frames: int = 0) -> Engine:
+def choose(size: int, *, packets: int = 0, frames: int = 0, sets: int = 0) -> Engine:
     """The engine for ``size`` more bytes of input. ``packets`` and ``frames`` in it count besides, once they are known.
+    ``sets``: the record sets in it.
 
     Says on standard error, once, when this is where kernels will be compiled. Ask for each piece of work. What Python
     has read adds up over the process, whoever read it.
@@ -202,7 +206,7 @@ def choose(size: int, *, packets: int = 0, frames: int = 0) -> Engine:
     if _DISABLED:
         return PYTHON
     if loaded():
-        return _helped(packets)
+        return _helped(packets, sets)
     with _state.lock:
         total = _state.read_by_python + size + OF_A_PACKET * packets + OF_A_FRAME * frames
         if total <= SMALL_WARM:
@@ -216,15 +220,17 @@ def choose(size: int, *, packets: int = 0, frames: int = 0) -> Engine:
     from kwire.kernels import helpers
 
     helpers.begin()
-    return _helped(packets)
+    return _helped(packets, sets)
 
 
-def _helped(packets: int = 0) -> Engine:
+def _helped(packets: int = 0, sets: int = 0) -> Engine:
     helpers = sys.modules.get("kwire.kernels.helpers")
     if helpers is None or not helpers.at_work():
         return MACHINE
     if packets > MANY:
         helpers.wait()
+    if sets > MANY_SETS:
+        helpers.wait(helpers.OF_RECORDS)
     return MIXED
 
 

@@ -12,6 +12,7 @@ What is used, and what for:
 - ``libraries``: kernels that are parts of others are optimised once. This happens with the kernel that Python calls.
   Without it, numba optimises each function with all that it calls, and makes machine code of it, before it becomes a
   part of the next. Closed: a leaf four calls deep goes through LLVM five times.
+- ``inference``: which statements are asked for types (``kwire.kernels.inferring``). numba asks all of them, and again.
 - ``kept``: for which types a kernel has machine code on disk. Closed: nothing is loaded ahead of its first call.
 - ``lowering``: how a kernel is written for LLVM (``kwire.kernels.lowering``). It takes a third of the instructions.
 - ``passes``: a kernel goes through 12 of numba's 27 passes. The others are for what no kernel has: closures, ``with``,
@@ -43,8 +44,10 @@ from numba.core import cgutils as _cgutils
 from numba.core import codegen as _codegen
 from numba.core import compiler as _compiler
 from numba.core import compiler_machinery as _machinery
+from numba.core import errors as _errors
 from numba.core import ir as _ir
 from numba.core import typed_passes as _typed
+from numba.core import typeinfer as _typeinfer
 from numba.core import untyped_passes as _untyped
 from numba.core.compiler_lock import global_compiler_lock as _compiler_lock
 from numba.core.registry import cpu_target as _cpu_target
@@ -59,9 +62,11 @@ caching: Any = _caching
 cgutils: Any = _cgutils
 codegen: Any = _codegen
 compiler: Any = _compiler
+errors: Any = _errors
 functions: Any = _functions
 ir: Any = _ir
 machinery: Any = _machinery
+typeinfer: Any = _typeinfer
 compiler_lock: Any = _compiler_lock
 cpu_target: Any = _cpu_target
 
@@ -208,6 +213,17 @@ _calls: Final = _Fence(
     "calls",
     {"BaseFunction.get_call_type": (getattr(functions, "BaseFunction", None), "self context args kws")},
 )
+_inference: Final = _Fence(
+    "inference",
+    {
+        "ConstraintNetwork.propagate": (getattr(typeinfer, "ConstraintNetwork", None), "self typeinfer"),
+        "TypeInferer.add_type": (getattr(typeinfer, "TypeInferer", None), "self var tp loc unless_locked"),
+        "TypeInferer.copy_type": (getattr(typeinfer, "TypeInferer", None), "self src_var dest_var loc"),
+        "TypeVarMap.__getitem__": (getattr(typeinfer, "TypeVarMap", None), "self name"),
+        "TypeVar.add_type": (getattr(typeinfer, "TypeVar", None), "self tp loc"),
+        "WarningsFixer.catch_warnings": (getattr(errors, "WarningsFixer", None), "self filename lineno"),
+    },
+)
 _stages: Final = _Fence(
     "stages",
     {
@@ -226,7 +242,7 @@ _variables: Final = _Fence("variables", {"Inst._rec_list_vars": (getattr(ir, "In
 
 def closed() -> list[str]:
     """The names of the fences whose parts of numba have changed: kernels compile without them."""
-    every = (_indices(), _lowering(), _libraries, _cache, _kept, _passes, _calls, _stages, _variables)
+    every = (_indices(), _lowering(), _libraries, _cache, _kept, _passes, _calls, _inference, _stages, _variables)
     return [one.name for one in every if not one.open]
 
 
@@ -632,6 +648,16 @@ def _replaced() -> Iterator[None]:
         if _calls.open:
             undo.callback(setattr, functions.BaseFunction, "get_call_type", functions.BaseFunction.get_call_type)
             functions.BaseFunction.get_call_type = _get_call_type
+        if _inference.open:
+            from kwire.kernels import inferring
+
+            for owner, name in (
+                (typeinfer.ConstraintNetwork, "propagate"),
+                (typeinfer.TypeInferer, "add_type"),
+                (typeinfer.TypeInferer, "copy_type"),
+            ):
+                undo.callback(setattr, owner, name, getattr(owner, name))
+                setattr(owner, name, getattr(inferring, name))
         if _variables.open:
             undo.callback(setattr, ir.Inst, "_rec_list_vars", ir.Inst._rec_list_vars)
             ir.Inst._rec_list_vars = _rec_list_vars

@@ -91,6 +91,7 @@ from kwire.kernels.roles import (
     YES,
     Apis,
     Window,
+    is_kerberos,
     is_not_readable,
     let_go,
     plausible_request,
@@ -112,6 +113,9 @@ _OF_TEXT: Final = 0x2000
 
 _SIGNED: Final = 0x763D
 """``v=``: what a broker's last message of SCRAM begins with, after which its signature stands (RFC 5802, 7)."""
+
+_WRAPPED: Final = 16
+"""Bytes of the header of a token that wraps something (RFC 4121, 4.2.6.2)."""
 
 MOST_TOKENS: Final = 64
 """Raw tokens of a connection that wait for their answer, at most. A client waits for each answer before it sends the
@@ -341,6 +345,19 @@ def _latency(row: Any, entry: Any) -> int:
     return int64(row.time) - int64(entry.time)
 
 
+@kernel
+def _is_handshake(window: Window, capture: Capture, row: Any, reader: Any, asked: Any, entry: Any) -> bool:
+    """Whether a token of Kerberos answers the one that a connection in doubt begins with (``entry``), and all of it:
+    then the connection does begin there. It is one that begins with its mechanism, or one whose header says that the
+    end which accepts has wrapped what it offers (RFC 4121, 4.1 and 4.2.6.2)."""
+    data = window.data
+    is_first = capture.connections[reader.slot].first_id < 0 and capture.streams[asked.stream].certain == 0
+    if not is_first or row.seen < _WRAPPED or window.pieces[reader.piece].ack != entry.end:
+        return False
+    wraps: bool = i16(data, row.off) == 0x0504 and data[row.off + 2] & 1 == 1 and data[row.off + 3] == 0xFF
+    return wraps or is_kerberos(data, row.off - 4, row.off + row.seen) == YES
+
+
 @inlined
 def _response(
     window: Window, capture: Capture, table: Apis, row: Any, reader: Any, asked: Any, token: bool, clock: int
@@ -352,6 +369,10 @@ def _response(
         entry = waiting[conn.waiting_front]
         row.status = Status.SASL
         row.latency = _latency(row, entry)
+        if _is_handshake(window, capture, row, reader, asked, entry):
+            stream = capture.streams[reader.stream]
+            stream.certain = 1 if stream.certain == 0 else stream.certain
+            capture.streams[asked.stream].certain = 1
         answered(conn, waiting, ids, room, conn.waiting_front)
         return True
     if row.seen < 4:

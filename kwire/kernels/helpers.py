@@ -8,7 +8,8 @@ have ended, all is machine code: what they left is compiled when it is needed.
 A helper compiles those kernels first that Python takes longest for (``FIRST``, ``SOON``). It makes *quick* machine code
 of them, which LLVM does not optimise: that is there in two thirds of the time, and runs 100 times as fast as Python.
 Then it optimises them, and later processes take that. A window with so many packets that Python would take longer than
-that waits for the quick machine code (``wait``). Meanwhile another helper has the core of the reader.
+that waits for the quick machine code (``wait``). So does a call for many record sets. Meanwhile another helper has the
+core of the reader.
 
 Rules kept here:
 
@@ -53,8 +54,10 @@ FIRST: Final = (
     "roles.begin_hellos",
 )
 """Kernels that Python takes longest for, in the order in which they are compiled. A window waits for these."""
-SOON: Final = ("records.read_records", "framing.settle_all")
-"""Kernels that are compiled quickly after these."""
+OF_RECORDS: Final = ("records.scan", "records.read_records")
+"""The same for records: a call for many record sets waits for these."""
+SOON: Final = (*OF_RECORDS, "framing.settle_all")
+"""Kernels that are compiled quickly after the first ones."""
 
 MOST: Final = 3
 """Helpers at most: beyond it the kernel that takes longest decides."""
@@ -84,7 +87,7 @@ class _State:
         self.at_work = False
         self.kept: set[str] = set()
         self.looked = 0.0
-        self.waited = False
+        self.waited: set[tuple[str, ...]] = set()
         self.waiting = threading.Event()
         """Set when the reader waits, or when there is nothing to wait for."""
 
@@ -121,20 +124,20 @@ def made_quickly(kernel: Callable[..., Any]) -> bool:
     return cache.QUICK + _name(kernel) in _there()
 
 
-def wait() -> None:
-    """Waits for machine code of the kernels that are compiled first, once in a process.
+def wait(kernels: tuple[str, ...] = FIRST) -> None:
+    """Waits for machine code of these kernels, once in a process.
 
     It ends where helpers end, and after ``PATIENCE`` seconds."""
-    if _state.waited:
+    if kernels in _state.waited:
         return
-    _state.waited = True
+    _state.waited.add(kernels)
     _state.waiting.set()
     # What loads machine code: it takes half a second, which is there now.
     importlib.import_module("kwire.kernels.compiling")
     until = time.monotonic() + PATIENCE
     while at_work() and time.monotonic() < until:
         there = cache.kernels()
-        if all(one in there or cache.QUICK + one in there for one in FIRST):
+        if all(one in there or cache.QUICK + one in there for one in kernels):
             break
         time.sleep(LOOK_AGAIN)
     _state.looked = 0.0

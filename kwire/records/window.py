@@ -230,7 +230,7 @@ class Window:
 
     def _scan(self, data: Bytes, starts: Ints, lengths: Ints, parents: Table, consumed: Ints, check: bool) -> Table:
         size = int(lengths.sum())
-        run = choose(size)(scan)
+        run = choose(size, sets=starts.size)(scan)
         states = np.zeros(1, READING)
         state = states[0]
         state.pos = -1

@@ -15,7 +15,6 @@ Rules kept here:
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from kwire.schema.keys import ApiKey
 from kwire.schema.model import NO_VERSIONS
 from kwire.tables import showing
 from kwire.tables.connections import APIS
+from kwire.tables.frames import OF_BROKERS
 from kwire.tables.showing import Column
 
 __all__ = [
@@ -114,10 +114,6 @@ _BROKERS_ONLY: Final = frozenset(
     )
 )  # fmt: skip
 """APIs that brokers and controllers use among themselves."""
-OF_BROKERS: Final = re.compile(
-    r"broker-\d+-(fetcher-\d+|txn-marker-sender)|raft-client-\d+|AddPartitionsManager-client-\d+"
-)
-"""client_ids of theirs: followers, members of the quorum, coordinators of transactions."""
 
 _JAVA: Final = "apache-kafka-java"
 _MOST_REASONS: Final = 20

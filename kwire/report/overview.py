@@ -1,7 +1,7 @@
 """All that a report says of captures, added up in one pass.
 
-It has traffic, latencies, topics, clients, batches, errors, gaps, versions and groups. It also has the answers of
-``audit``, ``findings`` and ``lineage``.
+It has traffic, latencies, topics, clients, batches, errors, gaps, versions, groups, transactions and the way of
+records. It also has the answers of ``audit``, ``findings`` and ``lineage``.
 
 Strategy: batches of five tables are first reduced to what they have of each key (``Rows.totals``). So Python sees sums
 and not rows. Sums are kept by ``kwire.report.sums``, which bounds them.
@@ -27,6 +27,8 @@ from kwire.report import DEFAULT_TARGET, KAFKA
 from kwire.report import findings as rules
 from kwire.report import lineage as edges
 from kwire.report.audit import CONNECTIONS, RECORDS, Auditor
+from kwire.report.flows import TABLES as OF_FLOWS
+from kwire.report.flows import Flows
 from kwire.report.sums import (
     UNDATED,
     Clock,
@@ -73,7 +75,7 @@ def _union(*parts: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     return {name: list(dict.fromkeys(column for part in parts for column in part.get(name, ()))) for name in names}
 
 
-TABLES: Final = _union(_OWN, rules.needed(), edges.TABLES, {"connections": CONNECTIONS, "records": RECORDS})
+TABLES: Final = _union(_OWN, rules.needed(), edges.TABLES, OF_FLOWS, {"connections": CONNECTIONS, "records": RECORDS})
 """The tables that are read, with their columns."""
 
 _AT_ONCE: Final = 1 << 15
@@ -157,6 +159,7 @@ class Overview:
         """By error."""
         self.generations: Timeline = self.clock.timeline(3, largest=2)
         """By group: requests, generation, members at least."""
+        self.flows: Flows = Flows(self.clock)
         self.auditor: Auditor = Auditor(target)
         self.finder: rules.Finder = rules.Finder(None, thresholds)
         self.lineage: edges.Lineage = edges.Lineage()
@@ -168,6 +171,8 @@ class Overview:
             "calls": self._calls,
             "connections": self._connections,
             "records": self._records,
+            "transactions": self.flows.transactions,
+            "journeys": self.flows.journeys,
         }
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from kwire import __version__
 from kwire.report import audit, changes, findings, lineage
+from kwire.report.flows import ENDS
 from kwire.report.html import document, json_text, safe, table
 from kwire.report.overview import COARSE, Overview
 from kwire.report.sums import Latencies, Slow, Timeline
@@ -251,6 +252,18 @@ _GROUPS: Final = (
     _text("group"), _text("members", "who"), _count("generation"), _count("joins"), _count("leaves"),
     _count("heartbeats"), _count("commits"), _count("lag"), _count("partitions with known lag", "partitions"),
 )  # fmt: skip
+_TRANSACTIONS: Final = (
+    _text("transaction"), _text("client_id"), _count("all"), _count("committed"), _count("aborted"),
+    _count("timed out", "timed_out"), _count("fenced"), _count("open"), _count("unknown"), _count("records"),
+    _bytes("bytes"), _ms("p50"), _ms("p99"), _ms("longest", "most"), _ms("readers held back", "held_ms"),
+    _count("by records", "held_records"),
+)  # fmt: skip
+_JOURNEYS: Final = (
+    _text("topic"), _text("group or reader", "reader"), _count("records got", "got"), _count("got again", "again"),
+    _count("skipped"), _count("missing"), _count("largest lag", "lag"), _ms("p50 to fetch", "p50"),
+    _ms("p90"), _ms("p99"), _ms("longest", "most"), _ms("p50 to commit", "commit_p50"), _ms("p99", "commit_p99"),
+)  # fmt: skip
+_NOBODY: Final = (_text("topic"), _count("records"))
 _CHANGES: Final = (
     _text("what"), _text("name"), _text("measure"),
     Column("", plain("word"), empty=None),
@@ -305,6 +318,8 @@ class _Page:
         yield self._gaps()
         yield self._versions()
         yield self._groups()
+        yield self._transactions()
+        yield self._journeys()
         yield self._lineage()
         yield self._audit()
 
@@ -492,6 +507,44 @@ class _Page:
         said = "Lag: the end of the log less what was committed last, where the capture has both."
         return part.table("Groups", _GROUPS, rows, len(over.groups) - len(rows), said)
 
+    def _transactions(self) -> _Part:
+        flows = self.over.flows
+        part = _Part("transactions", "Transactions")
+        rows = []
+        for name, (count, *ends) in flows.ends.largest(MOST_ROWS):
+            records, size, held, long, _ = flows.wrote.sums.get(name, [0] * 5)
+            rows.append(
+                {
+                    "transaction": name, "client_id": flows.clients.get(name), "all": count,
+                    **dict(zip(ENDS, ends, strict=True)), "records": records, "bytes": size,
+                    **_quantiles(flows.durations.get(name, Latencies())), "held_ms": float(long) if held else None,
+                    "held_records": held,
+                }
+            )  # fmt: skip
+        said = "From begin to end; readers of committed records wait for the earliest transaction that is open."
+        return part.table("By transactional id", _TRANSACTIONS, rows, len(flows.ends) - len(rows), said)
+
+    def _journeys(self) -> _Part:
+        flows = self.over.flows
+        part = _Part("journeys", "From producer to consumer")
+        if flows.waits.of:
+            part.chart("ways", "From Produce to Fetch over time")
+        rows = []
+        for key, (got, again, skipped, missing, lag) in flows.ways.largest(MOST_ROWS):
+            after = flows.committed.get(key, Latencies())
+            rows.append(
+                {
+                    "topic": key[0], "reader": key[1], "got": got, "again": again, "skipped": skipped,
+                    "missing": missing, "lag": lag, **_quantiles(flows.fetched.get(key, Latencies())),
+                    "commit_p50": after.quantile(0.5), "commit_p99": after.quantile(0.99),
+                }
+            )  # fmt: skip
+        said = "Records, and how long after their Produce request they were fetched and committed."
+        part.table("By topic and group", _JOURNEYS, rows, len(flows.ways) - len(rows), said)
+        nobody = flows.nobody.most_common(MOST_ROWS)
+        rows = [{"topic": topic, "records": count} for topic, count in nobody]
+        return part.table("Records that nobody got in the capture", _NOBODY, rows, len(flows.nobody) - len(rows))
+
     def _lineage(self) -> _Part:
         part = _Part("lineage", "Lineage")
         for said in lineage.summary(self.edges):
@@ -533,12 +586,24 @@ class _Page:
                 "members": _lines(over.generations, buckets, 2),
                 "requests": _lines(over.generations, buckets, 0, seconds),
             },
+            "ways": self._ways(buckets),
             "graph": self._graph(),
         }
 
     def _waits(self, buckets: range) -> dict[str, list[list[Any]]]:
-        by_api: dict[str, dict[int, Latencies]] = {}
-        for key, line in self.over.waits.of.items():
+        return self._over_time(self.over.waits, buckets)
+
+    def _ways(self, buckets: range) -> dict[str, list[list[Any]]]:
+        """How long records take, by topic and group."""
+        made: dict[str, list[list[Any]]] = {}
+        for key, lines in self._over_time(self.over.flows.waits, buckets).items():
+            made[f"{key[0]} to {key[1]}" if key else ""] = lines
+        return made
+
+    @staticmethod
+    def _over_time(waits: Timeline, buckets: range) -> dict[Any, list[list[Any]]]:
+        by_api: dict[Any, dict[int, Latencies]] = {}
+        for key, line in waits.of.items():
             if key is None:
                 continue
             api, step = key
@@ -546,7 +611,7 @@ class _Page:
                 for name in (api, ""):
                     by_api.setdefault(name, {}).setdefault(bucket, Latencies()).add(step, count)
         counts = {api: sum(one.count for one in line.values()) for api, line in by_api.items()}
-        chosen = sorted(counts, key=lambda api: (-counts[api], api))[: MOST_LINES + 1]
+        chosen = sorted(counts, key=lambda api: (-counts[api], str(api)))[: MOST_LINES + 1]
         return {
             api: [
                 [f"p{part}", [_rounded(line[b].quantile(part / 100, COARSE)) if b in line else None for b in buckets]]

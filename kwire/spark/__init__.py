@@ -12,8 +12,10 @@ This is the only package that imports pyspark. Its modules:
 
 - ``source``, ``options``, ``reader``: the data source; ``streaming``, ``discovery``, ``checkpoint``: streams;
 - ``files``, ``stores``, ``prefetch``: what a path stands for; ``sensors``, ``across``: many captures as one;
+- ``histories``: what happened to groups and the like, in all of them;
 - ``functions``, ``events``: column functions; ``payloads``, ``chunks``, ``pairing``: tables of frames and of streams;
-- ``answers``: audit, findings, lineage; ``sessions``: those of Fetch; ``exports``: files of tables;
+- ``answers``: audit, findings, lineage; ``flows``: transactions, journeys; ``sessions``: those of Fetch;
+- ``exports``: files of tables;
 - ``workers``: their Python; ``daemon``: what forks them.
 """
 
@@ -34,7 +36,7 @@ from kwire.spark.workers import context_of, prefer_drivers_python, use_drivers_p
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kwire.spark.across import read
+    from kwire.spark.across import group_events, read
     from kwire.spark.answers import audit, findings, lineage
     from kwire.spark.chunks import decode_frames
     from kwire.spark.events import (
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
         telemetry_violations,
     )
     from kwire.spark.exports import export
+    from kwire.spark.flows import journeys, transactions
     from kwire.spark.functions import (
         api_name,
         decode_records,
@@ -79,10 +82,12 @@ __all__ = [
     "fetch_sessions",
     "findings",
     "from_registry",
+    "group_events",
     "hono_message",
     "hono_messages",
     "hono_producers",
     "hono_violations",
+    "journeys",
     "lineage",
     "partitions_of",
     "read",
@@ -98,6 +103,7 @@ __all__ = [
     "sql_functions",
     "table_schema",
     "telemetry_violations",
+    "transactions",
 ]
 
 # Imported when first used (PEP 562): each read starts workers that need the data source, and nothing else.
@@ -116,7 +122,9 @@ _LAZY = {
     "fetch_sessions": "kwire.spark.sessions",
     "share_sessions": "kwire.spark.sessions",
     "findings": "kwire.spark.answers",
+    "group_events": "kwire.spark.across",
     "from_registry": "kwire.spark.values",
+    "journeys": "kwire.spark.flows",
     "hono_message": "kwire.spark.events",
     "hono_messages": "kwire.spark.events",
     "hono_producers": "kwire.spark.events",
@@ -134,6 +142,7 @@ _LAZY = {
     "sql_functions": "kwire.spark.functions",
     "table_schema": "kwire.spark.options",
     "telemetry_violations": "kwire.spark.events",
+    "transactions": "kwire.spark.flows",
 }
 
 del pyspark

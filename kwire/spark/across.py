@@ -38,8 +38,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kwire.errors import KwireError
 from kwire.options import READ
 from kwire.spark.arrow import mapped, packed, unpacked
+from kwire.spark.histories import NUMBER, SENSOR
 from kwire.spark.options import PATHS, Options, check_across, columns_of, spark_schema, texts
 from kwire.spark.partitioned import INFER
 from kwire.spark.reader import BAD_FILE, FileReader
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from kwire.limits import Limits
     from kwire.spark.files import File
 
-__all__ = ["read"]
+__all__ = ["group_events", "read"]
 
 LEAST_PART: Final = 4 << 20
 """Bytes of small files that are read by one task, at least: what a task costs besides is more than reading them."""
@@ -76,8 +78,6 @@ ACCOUNT: Final = "account"
 """A table that has this column by name is filled in by what comes before (``kwire.tables.subscribed``)."""
 COMMITTED: Final = "committed_offset"
 """A column that needs the answers of later files (``kwire.tables.committed``)."""
-_SENSOR: Final = "kwire sensor"
-_NUMBER: Final = "kwire number"
 NAMES: Final = -1
 """In place of a sensor: names of topics, which hold for all."""
 
@@ -137,6 +137,8 @@ def read(
     checked = Options.of({**given, "table": table, PATHS: json.dumps(named)})
     definition = checked.definition
     check_across(definition)
+    if isinstance(definition, CaptureTable) and definition.in_order:
+        raise KwireError(f"the table {table} is made of files one after the other: kwire.spark.{table} reads it")
     schema = spark_schema(definition, asked=True)
     files = checked.files()
     beside = checked.folder_columns(files)
@@ -161,9 +163,16 @@ def read(
     states = mapped(chained, work.chained, from_arrow_schema(_STATES))
     placed = states.repartitionById(count, states["place"])
     assert isinstance(definition, CaptureTable)
+    if definition.history is not None:
+        return _histories(placed, work, definition, beside).select(*schema.names)
     if ACCOUNT not in [one.name for one in definition.asked]:
         return mapped(placed, _Decoding(work, schema).rows, schema)
     return _in_order(placed, work, definition, beside).select(*schema.names)
+
+
+def group_events(paths: str | Sequence[str], **options: Any) -> DataFrame:
+    """What happened to groups, and why: ``read`` of the table ``group_events``, with the options and errors of it."""
+    return read(paths, table="group_events", **options)
 
 
 def _split_bytes(total: int, at_once: int) -> int:
@@ -188,6 +197,21 @@ def _at_once(spark: SparkSession, asked: Callable[[SparkContext], int] = _parall
     return BUCKETS if context is None else asked(context)
 
 
+def _histories(placed: DataFrame, work: _Work, definition: CaptureTable, folders: Sequence[StructField]) -> DataFrame:
+    """The rows of a history: the steps of all files come together by connection, and then by owner."""
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    from kwire.spark.histories import NEEDED, folded
+
+    assert definition.history is not None
+    whole = spark_schema(definition, asked=True)
+    shown = StructType([*(whole[name] for name in NEEDED), *folders])
+    beside = [StructField(name, LongType()) for name in (SENSOR, NUMBER)]
+    steps = mapped(placed, _Accounting(work, shown).rows, StructType([*shown.fields, *beside]))
+    made = StructType([*spark_schema(definition).fields, *folders])
+    return folded(steps, definition.history, made, folders, work.files.sensors)
+
+
 def _in_order(placed: DataFrame, work: _Work, definition: CaptureTable, folders: Sequence[StructField]) -> DataFrame:
     """The rows of a table that need those before them, of all files: they are filled in by a task for each sensor.
 
@@ -201,10 +225,10 @@ def _in_order(placed: DataFrame, work: _Work, definition: CaptureTable, folders:
         # The status of a row is known when it is filled in.
         work = replace(work, options=replace(work.options, only=replace(only, status=None)))
     whole = StructType([*spark_schema(definition, asked=True).fields, *folders])
-    beside = [StructField(name, LongType()) for name in (_SENSOR, _NUMBER)]
+    beside = [StructField(name, LongType()) for name in (SENSOR, NUMBER)]
     rows = mapped(placed, _Accounting(work, whole).rows, StructType([*whole.fields, *beside]))
     sensors = work.files.sensors
-    ordered = rows.repartitionById(sensors, rows[_SENSOR].cast("int")).sortWithinPartitions(_SENSOR, "frame", _NUMBER)
+    ordered = rows.repartitionById(sensors, rows[SENSOR].cast("int")).sortWithinPartitions(SENSOR, "frame", NUMBER)
     made = StructType([*spark_schema(definition).fields, *folders])
     names = tuple(one.name for one in folders)
     return mapped(ordered, _Filling(work.options.values["limits"], made, status, names).rows, made)
@@ -421,7 +445,7 @@ class _Accounting(_Decoding):
             sensor = pa.repeat(pa.scalar(self.work.files.sensor(place), pa.int64()), count)
             numbers = pa.array(range(n, n + count), pa.int64())
             yield pa.RecordBatch.from_arrays(
-                [*batch.columns, sensor, numbers], names=[*batch.schema.names, _SENSOR, _NUMBER]
+                [*batch.columns, sensor, numbers], names=[*batch.schema.names, SENSOR, NUMBER]
             )
             n += count
 
@@ -453,8 +477,8 @@ class _Filling:
         judge, sensor = Judge(self.limits), None
         for batch in batches:
             for row in rows_of(batch):
-                if row[_SENSOR] != sensor:
-                    judge, sensor = Judge(self.limits), row[_SENSOR]
+                if row[SENSOR] != sensor:
+                    judge, sensor = Judge(self.limits), row[SENSOR]
                 account = row.pop(ACCOUNT)
                 values = {name: row[name] for name in self.folders}
                 found = judge.filled(row, None if account is None else json.loads(account))

@@ -31,11 +31,12 @@ from urllib.parse import quote
 import pyarrow as pa
 from pyarrow import fs
 
-from kwire import stored
+from kwire import stored, tables
 from kwire.capture.across import still_open
 from kwire.capture.parts import Part
 from kwire.capture.state import STATE
 from kwire.errors import CaptureError, KwireError, MissingExtraError
+from kwire.history.fold import Story
 from kwire.naming import public
 from kwire.spark.arrow import packed
 from kwire.spark.files import filesystem_of, opened, put
@@ -51,8 +52,6 @@ __all__ = ["StateFolder", "batch_of"]
 
 KEPT: Final = 10
 """States of a sensor that are kept: as many batches can be read again."""
-REMEMBERED: Final = {"client_metrics": Judge}
-"""The class of the memory of a table, by its name. It has ``save`` and ``restore``."""
 MOST_STATE: Final = 1 << 30
 """Bytes of a state, as it is stored and as it is in memory."""
 MOST_HEAD: Final = 128 << 20
@@ -135,7 +134,7 @@ class StateFolder:
         said = {
             "common": state.common,
             "topics": {id_.hex(): name for id_, name in state.topics.items()},
-            "memory": {name: one.save() for name, one in state.memory.items() if name in REMEMBERED},
+            "memory": {name: one.save() for name, one in state.memory.items() if _remembered(name) is not None},
             "place": state.place,
             "begun": state.begun,
         }
@@ -175,13 +174,26 @@ def _read(data: bytes) -> _State:
     if not isinstance(common, dict) or any(len(id_) != _ID for id_ in topics):
         raise CaptureError("not the state of a stream")
     for name, one in said.get("memory", {}).items():
-        memory[name] = REMEMBERED[name]()
-        memory[name].restore(one)
+        kept = _remembered(name)
+        if kept is None:
+            raise CaptureError("not the state of a stream")
+        kept.restore(one)
+        memory[name] = kept
     connections = _connections(memoryview(data)[end + 1 :]) if len(data) > end + 1 else None
     place, begun = stored.number(said["place"], 0, _LAST_PLACE), stored.number(said["begun"], _NONE, (1 << 63) - 1)
     # Find here what cannot be restored. If the next capture found it, it would be reported as a bad file.
     Part(place=place, state=connections, common=common).tracker()
     return _State(connections, common, topics, memory, place, begun)
+
+
+def _remembered(name: str) -> Judge | Story | None:
+    """The memory of a table that goes on from batch to batch, empty. None if the table has no such."""
+    if name == "client_metrics":
+        return Judge()
+    if name not in tables.names():
+        return None
+    history = tables.table(name).history
+    return None if history is None else Story(history)
 
 
 def _most(size: int) -> int:

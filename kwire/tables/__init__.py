@@ -63,6 +63,11 @@ _MODULES: Final[dict[Kind, dict[str, str]]] = {
         "client_metrics": "client_metrics",
         "calls": "calls",
         "connections": "connections",
+        "group_events": "group_events",
+        "share_deliveries": "share_deliveries",
+        "streams_tasks": "streams_tasks",
+        "transactions": "transactions",
+        "journeys": "journeys",
     },
     EVENTS: {
         "cloudevents": "cloudevents",

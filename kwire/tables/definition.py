@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from kwire.capture.frames import Frames
     from kwire.capture.tracker import Tracker
+    from kwire.history.fold import History
     from kwire.tables.filters import Filter
     from kwire.tables.showing import Column
 
@@ -84,7 +85,8 @@ class Table:
     ``name``: what ``--table``, the Spark option and ``kwire.capture.read`` call it. ``file``: the column with the name
     of the file that was read. ``statuses``: the words of its column ``status`` and what each means, empty if it has
     no such column. ``shown``: what a person in a terminal is shown of it; the other formats have every column of
-    ``schema``. ``asked``: further columns, which are there only where they are asked for by name.
+    ``schema``. ``asked``: further columns, which are there only where they are asked for by name. ``words``: of other
+    columns, by their names, the words that they have and what each means.
     """
 
     name: str
@@ -93,6 +95,7 @@ class Table:
     shown: Sequence[Column]
     statuses: Mapping[str, str] = field(default_factory=dict)
     asked: Sequence[pa.Field] = ()
+    words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def chosen(self, columns: Iterable[str] | None) -> pa.Schema:
         """The schema of some columns, in the order given; None: all, a text: one. Raises ``ValueError`` for what is
@@ -128,6 +131,10 @@ class CaptureTable(Table):
     """Whether its texts may be dictionaries."""
     of_one_file: bool = False
     """Whether its rows are of a whole file: they cannot be put together from parts yet."""
+    history: History | None = None
+    """What its rows are made by, where they are those of a history (``kwire.tables.histories``)."""
+    in_order: bool = False
+    """Whether its rows need what came before, of all connections: files are read one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ that Arrow can hold. Python looks at single frames only if something is wrong wi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from typing import Any, Final
@@ -33,6 +34,7 @@ __all__ = [
     "BROKER",
     "KEY",
     "MOST_ROWS",
+    "OF_BROKERS",
     "OF_FRAME",
     "SCHEMA",
     "STATUSES",
@@ -121,6 +123,11 @@ STATUSES: Final = {
     "is no value of a record, within another frame. Its body is not shown",
 }
 """What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""
+
+OF_BROKERS: Final = re.compile(
+    r"broker-\d+-(fetcher-\d+|txn-marker-sender)|raft-client-\d+|AddPartitionsManager-client-\d+"
+)
+"""client_ids of brokers: followers, members of the quorum, coordinators of transactions."""
 
 MOST_ROWS: Final = 1 << 14
 """Rows of a batch: frames can have four bytes, and each has some 250 in its columns."""

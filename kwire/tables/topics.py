@@ -117,6 +117,12 @@ class Topics:
         number = np.where(unnamed & (by_id >= 0), len(texts) + which, number)
         return columns.Texts([*texts, *known], [*sizes, *map(text_size, known)], number)
 
+    def name(self, id_: UUID, frame: int) -> str | None:
+        """The name that an id has before the frame with this number. None if it has none."""
+        key = id_.bytes
+        latest = next((name for since, one, name in reversed(self._learnt) if one == key and since < frame), None)
+        return latest or self._name_of.get(key)
+
     def ids(self, data: Array, sets: Array) -> columns.Texts:
         """The topic's id of each record set, as text."""
         # A version that has names and ids may send the zero id: no id.
@@ -126,6 +132,11 @@ class Topics:
 
     def __numbers_ids(self, data: Array, sets: Array) -> Array:
         return numbers_of(self._ids, data, sets, R_TOPIC_ID)
+
+    @property
+    def learnt(self) -> list[tuple[int, bytes, str]]:
+        """What the last window has added: number of the frame, id and name, in order."""
+        return self._learnt
 
     def learn(self, frames: Frames) -> list[tuple[bytes, str]]:
         """Takes the pairs of names and ids in the messages of a window that have both. New pairs are kept, in order."""

@@ -18,27 +18,42 @@ from kwire.errors import MissingExtraError
 from kwire.testing.impair import KINDS, Account, Grade, Impaired, Kind, impair
 
 if TYPE_CHECKING:
-    from kwire.testing.mutation import mutate, mutations
+    from kwire.testing.mutation import Damage, mutate, mutations
+    from kwire.testing.sets import Entry, RecordSet, record_sets, segments
     from kwire.testing.strategies import Frame, frames, layouts, messages
+    from kwire.testing.talks.playing import Conversation
+    from kwire.testing.talks.strategies import Capture, captures, conversations
 
 __all__ = [
     "KINDS",
     "Account",
+    "Capture",
+    "Conversation",
+    "Damage",
+    "Entry",
     "Frame",
     "Grade",
     "Impaired",
     "Kind",
+    "RecordSet",
+    "captures",
+    "conversations",
     "frames",
     "impair",
     "layouts",
     "messages",
     "mutate",
     "mutations",
+    "record_sets",
+    "segments",
 ]
 
 _MODULES: Final = {
-    "mutation": ("mutate", "mutations"),
+    "mutation": ("Damage", "mutate", "mutations"),
+    "sets": ("Entry", "RecordSet", "record_sets", "segments"),
     "strategies": ("Frame", "frames", "layouts", "messages"),
+    "talks.playing": ("Conversation",),
+    "talks.strategies": ("Capture", "captures", "conversations"),
 }
 
 

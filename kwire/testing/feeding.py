@@ -26,12 +26,12 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 from kwire.codec import registry
 from kwire.codec.objects import WireStruct
@@ -40,15 +40,31 @@ from kwire.opening import create_file
 from kwire.testing.corpus.case import Case
 from kwire.testing.shrinking import shrunk
 
-__all__ = ["Answer", "Bounds", "Group", "Lines", "Once", "Outcome", "Wrong", "judge", "run", "shrink"]
+__all__ = [
+    "Answer",
+    "Bounds",
+    "Group",
+    "Lines",
+    "Once",
+    "Outcome",
+    "Parser",
+    "Process",
+    "Wrong",
+    "count",
+    "judge",
+    "ran",
+    "run",
+    "shrink",
+]
 
-Said = Literal["accept", "refuse", "skip", "crash", "hang", "memory"]
-Wrong = Literal["crash", "hang", "memory", "accepts", "refuses", "value"]
+Said = Literal["accept", "refuse", "skip", "crash", "hang", "memory", "garbled"]
+Wrong = Literal["crash", "hang", "memory", "garbled", "accepts", "refuses", "value"]
 """What is wrong with an answer.
 
 - ``crash``: the parser failed in a way that it does not mean to
 - ``hang``: it did not answer in time
 - ``memory``: it took more than it may
+- ``garbled``: it answers with bytes that are no answer
 - ``accepts``: it reads what it must refuse
 - ``refuses``: it refuses what it must accept
 - ``value``: it reads another value than the one that the bytes have
@@ -83,7 +99,7 @@ class Answer:
     canonical: bytes | None = None
 
 
-class _Process:
+class Process:
     """A running command, in a session of its own, so that it ends with all that it has started."""
 
     def __init__(self, words: Sequence[str], *, take: bool) -> None:
@@ -159,6 +175,40 @@ class _Process:
                     return bytes(said), None
 
 
+class Parser(Protocol):
+    """Whatever can be asked about cases."""
+
+    def ask(self, case: Case) -> Answer:
+        """What it makes of a case."""
+        ...
+
+    def close(self) -> None:
+        """Ends it."""
+        ...
+
+
+def ran(words: Sequence[str], bounds: Bounds, refused: Collection[int], data: bytes | None = None) -> Answer:
+    """Runs a command to its end, with ``data`` on standard input. ``refused``: the exit codes that refuse it."""
+    process = Process(words, take=data is not None)
+    try:
+        said, beyond = process.read(bounds, line=False, data=data or b"")
+        if beyond is None:
+            try:
+                process.process.wait(bounds.seconds)
+            except subprocess.TimeoutExpired:
+                beyond = "hang"  # it has closed its output, and goes on
+    finally:
+        code = process.end()
+    detail = said.decode("utf-8", "replace").strip()[-_SAID:]
+    if beyond is not None:
+        return Answer(beyond, detail)
+    if code == 0:
+        return Answer("accept", detail)
+    if code in refused:
+        return Answer("refuse", f"exit code {code} {detail}".strip())
+    return Answer("crash", f"exit code {code} {detail or process.last_words()}".strip())
+
+
 class Once:
     """A command that is started for each case.
 
@@ -187,25 +237,10 @@ class Once:
         words = list(self._words)
         for name, value in known.items():
             words = [one.replace(name, str(value)) for one in words]
-        process = _Process(words, take=not named)
         try:
-            said, beyond = process.read(self._bounds, line=False, data=b"" if named else case.data)
-            if beyond is None:
-                try:
-                    process.process.wait(self._bounds.seconds)
-                except subprocess.TimeoutExpired:
-                    beyond = "hang"  # it has closed its output, and goes on
+            return ran(words, self._bounds, self._refused, None if named else case.data)
         finally:
-            code = process.end()
             file.unlink(missing_ok=True)
-        detail = said.decode("utf-8", "replace").strip()[-_SAID:]
-        if beyond is not None:
-            return Answer(beyond, detail)
-        if code == 0:
-            return Answer("accept", detail)
-        if code in self._refused:
-            return Answer("refuse", f"exit code {code} {detail}".strip())
-        return Answer("crash", f"exit code {code} {detail or process.last_words()}".strip())
 
     def close(self) -> None:
         """Removes its files."""
@@ -218,12 +253,12 @@ class Lines:
     def __init__(self, command: str, bounds: Bounds) -> None:
         self._words = shlex.split(command)
         self._bounds = bounds
-        self._process: _Process | None = None
+        self._process: Process | None = None
 
     def ask(self, case: Case) -> Answer:
         """What the command makes of a case. It is started anew if it has ended."""
         if self._process is None:
-            self._process = _Process(self._words, take=True)
+            self._process = Process(self._words, take=True)
         at = "-" if case.body_at is None else case.body_at
         line = f"{case.role} {case.api_key} {case.version} {at} {case.data.hex()}\n"
         said, beyond = self._process.read(self._bounds, line=True, data=line.encode())
@@ -261,7 +296,7 @@ def _answer(line: bytes) -> Answer:
 
 def judge(case: Case, answer: Answer) -> Wrong | None:
     """What is wrong with an answer, None if nothing is."""
-    if answer.said == "crash" or answer.said == "hang" or answer.said == "memory":
+    if answer.said == "crash" or answer.said == "hang" or answer.said == "memory" or answer.said == "garbled":
         return answer.said
     if answer.said == "accept":
         if case.verdict == "must-refuse":
@@ -321,7 +356,7 @@ class Outcome:
 
 
 def run(
-    parser: Once | Lines, cases: Iterable[Case], progress: Callable[[int], None] | None = None, seconds: float = 0
+    parser: Parser, cases: Iterable[Case], progress: Callable[[int], None] | None = None, seconds: float = 0
 ) -> Outcome:
     """Asks a parser about cases, one after the other. ``seconds``: ends after so many, 0: never."""
     outcome = Outcome()
@@ -332,14 +367,14 @@ def run(
             outcome.skipped += 1
         else:
             outcome.asked += 1
-            _count(outcome, case, answer)
+            count(outcome, case, answer)
         if progress is not None:
             progress(outcome.asked + outcome.skipped)
     outcome.seconds = time.monotonic() - began
     return outcome
 
 
-def shrink(parser: Once | Lines, outcome: Outcome, seconds: float = 10.0) -> None:
+def shrink(parser: Parser, outcome: Outcome, seconds: float = 10.0) -> None:
     """Makes the example of each group smaller, as long as the parser gets it wrong in the same way.
 
     ``seconds``: the most that one example may take.
@@ -351,7 +386,7 @@ def shrink(parser: Once | Lines, outcome: Outcome, seconds: float = 10.0) -> Non
             group.example = shrunk(group.example, fails, bytes_too=group.wrong in ("crash", "memory"))
 
 
-def _fails(parser: Once | Lines, wrong: Wrong, end: float, case: Case) -> bool:
+def _fails(parser: Parser, wrong: Wrong, end: float, case: Case) -> bool:
     return time.monotonic() < end and judge(case, parser.ask(case)) == wrong
 
 
@@ -362,7 +397,8 @@ def _until(cases: Iterable[Case], end: float) -> Iterator[Case]:
         yield case
 
 
-def _count(outcome: Outcome, case: Case, answer: Answer) -> None:
+def count(outcome: Outcome, case: Case, answer: Answer) -> None:
+    """Enters an answer: judged, and with others that are wrong in the same way."""
     kind = case.damage or case.shape
     suite = outcome.suites.setdefault((case.api, case.role, kind), [0, 0])
     suite[0] += 1

@@ -16,6 +16,7 @@ SENTENCES: Final = {
     "crash": "crashes",
     "hang": "does not answer in time",
     "memory": "takes too much memory",
+    "garbled": "answers with bytes that are no answer",
     "accepts": "accepts what it must refuse",
     "refuses": "refuses what it must accept",
     "value": "reads another value",

@@ -1,21 +1,25 @@
 """Damaged bytes: cut off, lengthened, with bits flipped, with lengths that lie.
 
-``mutate`` takes a ``random.Random``, for fuzzers and scripts. ``mutations`` is the same as a Hypothesis strategy, so
-that a failing example shrinks. The kinds of damage are those that parsers get wrong. A byte is replaced by a value at
-the edge of a length or varint (0, 127, 128, 255). A four-byte length is replaced by an absurd one. A piece is repeated
-or left out. An end is missing or goes on.
+A ``Damage`` is one of them, as a value that can be pasted. ``mutate`` takes a ``random.Random``, for fuzzers and
+scripts. ``mutations`` is the same as a Hypothesis strategy, so that a failing example shrinks. The kinds of damage are
+those that parsers get wrong. A byte is replaced by a value at the edge of a length or varint (0, 127, 128, 255). A
+four-byte length is replaced by an absurd one. A piece is repeated or left out. An end is missing or goes on.
 """
 
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from typing import Final
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-__all__ = ["mutate", "mutations"]
+from kwire.testing.recipes import Recipe
 
+__all__ = ["Damage", "damages", "mutate", "mutations"]
+
+KINDS: Final = ("cut", "more", "flip", "edge", "absurd", "overlong", "twice", "without")
 EDGES: Final = (0x00, 0x01, 0x7F, 0x80, 0xFE, 0xFF)
 ABSURD: Final = (
     b"\xff\xff\xff\xff",
@@ -25,6 +29,31 @@ ABSURD: Final = (
     b"\x00\x0f\xff\xff",
 )
 OVERLONG: Final = (b"\x80\x00", b"\x81\x80\x00", b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\xff\x01")
+
+
+@dataclass(frozen=True, repr=False)
+class Damage(Recipe):
+    """One thing that is done to bytes, at the place ``at`` (taken modulo their number).
+
+    - ``cut``: nothing follows
+    - ``more``: ``extra`` follows the end
+    - ``flip``: the bit ``byte`` is another one
+    - ``edge``: the byte becomes one of ``EDGES``
+    - ``absurd``: four bytes become one of ``ABSURD``, a length that lies
+    - ``overlong``: a byte becomes one of ``OVERLONG``, a varint
+    - ``twice``: ``amount`` bytes are there twice
+    - ``without``: ``amount`` bytes are not there
+    """
+
+    kind: str
+    at: int = 0
+    amount: int = 1
+    byte: int = 0
+    extra: bytes = b"\0"
+
+    def apply(self, data: bytes) -> bytes:
+        """The damaged bytes."""
+        return _damage(data, KINDS.index(self.kind), self.at % (len(data) + 1), self.amount, self.byte, self.extra)
 
 
 def mutate(data: bytes, rng: random.Random, times: int = 1) -> bytes:
@@ -37,23 +66,28 @@ def mutate(data: bytes, rng: random.Random, times: int = 1) -> bytes:
     return data
 
 
-def mutations(data: bytes, max_times: int = 4) -> SearchStrategy[bytes]:
-    """A Hypothesis strategy for ``data`` with 1 to ``max_times`` damages."""
-    damage = st.tuples(
-        st.integers(0, 7),
-        st.integers(0, max(len(data), 1) + 8),
-        st.integers(1, 8),
-        st.integers(0, 255),
-        st.binary(min_size=1, max_size=8),
+def damages(size: int) -> SearchStrategy[Damage]:
+    """A Hypothesis strategy for what can be done to so many bytes."""
+    return st.builds(
+        Damage,
+        st.sampled_from(KINDS),
+        at=st.integers(0, max(size, 1) + 8),
+        amount=st.integers(1, 8),
+        byte=st.integers(0, 255),
+        extra=st.binary(min_size=1, max_size=8),
     )
 
-    def apply(damages: list[tuple[int, int, int, int, bytes]]) -> bytes:
+
+def mutations(data: bytes, max_times: int = 4) -> SearchStrategy[bytes]:
+    """A Hypothesis strategy for ``data`` with 1 to ``max_times`` damages."""
+
+    def apply(some: list[Damage]) -> bytes:
         out = data
-        for kind, at, amount, byte, extra in damages:
-            out = _damage(out, kind, at % (len(out) + 1), amount, byte, extra)
+        for one in some:
+            out = one.apply(out)
         return out
 
-    return st.lists(damage, min_size=1, max_size=max_times).map(apply)
+    return st.lists(damages(len(data)), min_size=1, max_size=max_times).map(apply)
 
 
 def _damage(data: bytes, kind: int, at: int, amount: int, byte: int, extra: bytes) -> bytes:

@@ -790,7 +790,10 @@ class Decryptor:
         if agreed.is_tls13:
             direction.opener = agreed.opener(direction.end, direction.phase, direction.generation) or NOTHING
             return
+        # Between two keys, a direction may still have that of the handshake before.
         openers = agreed.openers() if direction.era == agreed.count else None
+        if direction.era == agreed.count - 1:
+            openers = agreed.openers_before()
         if openers is None:
             self._end(direction, Verdict.NO_KEY)
         else:

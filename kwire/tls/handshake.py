@@ -67,6 +67,8 @@ class Handshake:
         """The hellos as they were; without an answer, the suite that ``guess`` found."""
         self._latest: dict[int, tuple[int, bytes]] = {}
         """The latest generation of each end that was asked for, and its secret."""
+        self.before: dict[str, Any] | None = None
+        """In TLS 1.2, the state of the handshake before this one: its keys seal records until the new ones do."""
         self._openers: dict[tuple[int, Phase], tuple[int, bytes, int, Opener]] = {}
         """What was derived last for an end and a phase, and what of: suite, secret and generation."""
 
@@ -98,6 +100,7 @@ class Handshake:
             "count": self.count,
             "premaster_name": stored.as_text(self.premaster_name),
             "flights": [stored.as_text(one) for one in self.flights],
+            "before": self.before,
         }
 
     def restore(self, state: Any) -> bool:
@@ -119,6 +122,13 @@ class Handshake:
         self.premaster_name = stored.as_bytes(state["premaster_name"])
         for flight, one in zip(self.flights, state["flights"], strict=True):
             flight[:] = stored.as_bytes(one)
+        before = state.get("before")
+        if before is not None:
+            earlier = Handshake(self._keys, self._allowance)
+            if before.get("before") is not None or not earlier.restore(before):
+                raise ValueError("a handshake before this one that was not read")
+            before = earlier.state()
+        self.before = before
         return readable
 
     # -- what was said
@@ -128,6 +138,8 @@ class Handshake:
         if self.hello is not None and hello.random == self.hello.random:
             # The same once more, after a HelloRetryRequest.
             return
+        if self.is_agreed and not self.is_tls13:
+            self.before = {**self.state(), "before": None}
         self.count += 1
         self.hello, self.answer = hello, None
         self.messages = [message, b""]
@@ -205,6 +217,14 @@ class Handshake:
             return None
         randoms = self.hello.random, self.answer.random
         return key_block_openers(self.suite, master, randoms, self.answer.version, self.answer.encrypt_then_mac)
+
+    def openers_before(self) -> tuple[Opener, Opener] | None:
+        """``openers`` of the handshake before this one; None where there was none."""
+        if self.before is None:
+            return None
+        earlier = Handshake(self._keys, self._allowance)
+        earlier.restore(self.before)
+        return earlier.openers()
 
     def _master(self, hello: ClientHello, answer: ServerHello, chosen: Suite) -> bytes | None:
         found = self._keys.secret(labels.MASTER, hello.random)

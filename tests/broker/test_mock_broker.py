@@ -1,19 +1,22 @@
 """Clients that have to be built, against the broker of ``kwire.testing``: the table of docs/how-to/mock-broker.md.
 
-``tests/broker/clients`` has a small program for each. It is built once, in the cache. Where its tools or its registry
-are missing, its tests are skipped, and the summary of pytest says so.
+``tests/broker/clients`` has a small program for each. It is built once, in the cache. Where its registry does not
+answer, its tests are skipped, and the summary of pytest says so. Where its tools are missing, they are skipped too, but
+fail in continuous integration.
 """
 
 from __future__ import annotations
 
 import functools
+import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import kafka_jars
 import pytest
-from broker_clients import BUILT, TOPIC, VALUES, MissingError, cells, check
+from broker_clients import BUILT, TOPIC, VALUES, MissingError, cells, check, give_up
 
 from kwire.testing.broker import Broker
 from kwire.testing.proxy import Proxy
@@ -21,6 +24,10 @@ from kwire.testing.proxy import Proxy
 SOURCES = Path(__file__).parent / "clients"
 NAMES = {"franz-go": "franz", "Sarama": "sarama", "KafkaJS": "kafkajs"}
 SECONDS = 60
+UNREACHABLE = re.compile(
+    r"ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONN|dial tcp|no such host|i/o timeout|TLS handshake|proxyconnect"
+)
+"""What npm and go say when nothing answers."""
 
 
 def _build(name: str, command: list[str]) -> Path:
@@ -31,19 +38,30 @@ def _build(name: str, command: list[str]) -> Path:
     shutil.copytree(SOURCES / name, folder, dirs_exist_ok=True)
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=400)
     if done.returncode:
-        raise MissingError(f"{name} could not be built: {done.stderr[-200:]}")
+        unreachable = UNREACHABLE.search(done.stderr) is not None
+        raise MissingError(f"{name} could not be built: {done.stderr[-200:]}", unreachable=unreachable)
     return folder
+
+
+def java(program: str) -> list[str]:
+    """What runs a Java program with Kafka's clients, compiled before. Raises ``MissingError``."""
+    try:
+        jars = f"{kafka_jars.install('4.4.0')}/*"
+        made = kafka_jars.cache_folder() / "clients" / "java"
+        words = [kafka_jars.jdk_tool("javac"), "-cp", jars, "-d", str(made), str(SOURCES / "java" / program)]
+        subprocess.run(words, check=True, capture_output=True)
+        short = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # it runs for a second
+        return [kafka_jars.java(), *short, "-cp", f"{made}{os.pathsep}{jars}", program.removesuffix(".java")]
+    except kafka_jars.KafkaUnavailableError as error:
+        unreachable = isinstance(error, kafka_jars.RegistryUnreachableError)
+        raise MissingError(str(error), unreachable=unreachable) from None
 
 
 @functools.cache
 def command(client: str) -> list[str]:
     """What runs a client. Raises ``MissingError``."""
     if client == "Java 4.4":
-        try:
-            jars = kafka_jars.install("4.4.0")
-            return [kafka_jars.java(), "-cp", f"{jars}/*", str(SOURCES / "java" / "Client.java")]
-        except kafka_jars.KafkaUnavailableError as error:
-            raise MissingError(str(error)) from None
+        return java("Client.java")
     name = NAMES[client]
     if client == "KafkaJS":
         return ["node", str(_build(name, ["npm", "install", "--no-audit", "--no-fund"]) / "main.js")]
@@ -66,6 +84,21 @@ def test_a_client_goes_through_the_proxy(client: str) -> None:
         try:
             assert sorted(run(client, proxy)) == sorted(VALUES)
         except MissingError as missing:
-            pytest.skip(str(missing))
+            give_up(missing)
         assert proxy.errors() == []
         assert len(proxy.exchanges()) >= len(broker.exchanges())
+
+
+def test_java_shares_records_and_ends_transactions_of_version_2() -> None:
+    with Broker(topics={TOPIC: 1}) as broker:
+        try:
+            words = [*java("Share.java"), broker.bootstrap, TOPIC]
+        except MissingError as missing:
+            give_up(missing)
+        said = subprocess.run(words, capture_output=True, check=True, timeout=SECONDS, text=True).stdout.splitlines()
+        values = [f"value {number}{place}" for number in (0, 2) for place in range(4)]
+        again = [one for one in values if one[-1] in "02"]
+        assert sorted(said) == sorted([f"{one} 1" for one in values] + [f"{one} 2" for one in again])
+        assert {one.api_version for one in broker.exchanges("EndTxn")} == {5}
+        assert not broker.exchanges("AddPartitionsToTxn")
+        assert broker.errors() == []

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import kafka_jars
 import pytest
 from broker_clients import CLIENTS, VALUES, MissingError
+from broker_clients import give_up as give_up_client
 from conftest import give_up
 from kafka_cluster import Cluster
 
@@ -53,7 +54,7 @@ def read(client: str, proxy: Proxy, topic: str) -> list[bytes]:
     try:
         return CLIENTS[client](proxy, topic)
     except MissingError as missing:
-        pytest.skip(str(missing))
+        give_up_client(missing)
 
 
 @pytest.mark.parametrize("client", CLIENTS)

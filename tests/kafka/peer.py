@@ -25,16 +25,18 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "broker"))
 import kafka_jars  # noqa: E402
 
 MAVEN_SECONDS = 420
+PROFILES = {"4.4.0": ("embedded",)}
+"""Of ``tests/java/pom.xml``: which jars beside kafka-clients some releases have."""
 
 
 class KafkaPeer:
     """A running ``KafkaMessages``; ``classes`` maps message names to class names, ``definitions`` to their schemas."""
 
-    def __init__(self, release: str, profiles: tuple[str, ...]) -> None:
+    def __init__(self, release: str) -> None:
         self.release = release
         self._scratch = tempfile.TemporaryDirectory(prefix="kwire-kafka-")
         scratch = Path(self._scratch.name)
-        class_path = _class_path(release, profiles, scratch / "class-path")
+        class_path = _class_path(release, PROFILES.get(release, ()), scratch / "class-path")
         self.jars = [Path(one) for one in class_path.split(os.pathsep) if Path(one).name.startswith("kafka-")]
         self.definitions: dict[str, model.Message] = {}
         self.classes: dict[str, str] = {}
@@ -47,6 +49,8 @@ class KafkaPeer:
             [
                 kafka_jars.java(),
                 "-Xmx512m",
+                # Each class is used a few times: what the second compiler makes of it would not pay.
+                *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
                 "-cp",
                 os.pathsep.join([str(scratch / "classes"), class_path]),
                 "KafkaMessages",

@@ -6,7 +6,7 @@ What they read they write again. These bytes are the ``canonical`` ones of the m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -27,10 +27,8 @@ UNWRITTEN = {"tag-repeated", "tag-order"}
 
 
 @pytest.fixture(params=CHECKED)
-def peer(request: pytest.FixtureRequest) -> Iterator[KafkaPeer]:
-    made = KafkaPeer(request.param, ())
-    yield made
-    made.close()
+def peer(request: pytest.FixtureRequest, peer_of: Callable[[str], KafkaPeer]) -> KafkaPeer:
+    return peer_of(request.param)
 
 
 def _asked(peer: KafkaPeer) -> Iterator[tuple[corpus.Case, tuple[str, ...]]]:
@@ -93,9 +91,9 @@ def test_kafka_reads_and_refuses_what_the_corpus_says(peer: KafkaPeer):
     assert count.total() >= CHECKED[peer.release]
 
 
-def test_kafka_reads_and_refuses_the_bodies_that_other_parsers_get_wrong():
+def test_kafka_reads_and_refuses_the_bodies_that_other_parsers_get_wrong(peer_of: Callable[[str], KafkaPeer]):
     lines = [line.split("|") for line in REGRESSIONS.read_text().splitlines() if line and not line.startswith("#")]
-    peer = KafkaPeer("4.4.0", ())
+    peer = peer_of("4.4.0")
     names = [line[1].strip() for line in lines]
     newest = [(name, line) for name, line in zip(names, lines, strict=True) if name in peer.classes]
     old = {name for name, line in newest if int(line[2]) not in peer.definitions[name].versions}
@@ -103,7 +101,6 @@ def test_kafka_reads_and_refuses_the_bodies_that_other_parsers_get_wrong():
     answers = peer.ask(
         [("accepts", peer.classes[name], line[2].strip(), bytes.fromhex(line[3]).hex()) for name, line in asked]
     )
-    peer.close()
     assert len(asked) > 10
     for (_, line), answer in zip(asked, answers, strict=True):
         assert answer[0].startswith("!") == line[4].strip().startswith("!"), (line[0], answer)

@@ -8,7 +8,7 @@ and decode to the message. Both codec implementations take part.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 from messages_of_kafka import json_names, same_shape, samples, to_json, without_unknown_tags
@@ -19,8 +19,7 @@ from kwire.codec import registry
 from kwire.schema import kafka, model
 from kwire.schema.format import message_to_text
 
-RELEASES: dict[str, tuple[str, ...]] = {"3.9.2": (), "4.0.2": (), "4.4.0": ("embedded",)}
-"""Kafka release -> Maven profiles: which jars beside kafka-clients."""
+RELEASES = ("3.9.2", "4.0.2", "4.4.0")
 
 NEWEST = "4.4.0"
 
@@ -45,11 +44,8 @@ Outcome = dict[str, set[str]]
 
 
 @pytest.fixture(scope="module")
-def peers() -> Iterator[dict[str, KafkaPeer]]:
-    made = {release: KafkaPeer(release, profiles) for release, profiles in RELEASES.items()}
-    yield made
-    for one in made.values():
-        one.close()
+def peers(peer_of: Callable[[str], KafkaPeer]) -> dict[str, KafkaPeer]:
+    return {release: peer_of(release) for release in RELEASES}
 
 
 @pytest.fixture(scope="module")

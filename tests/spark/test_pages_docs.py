@@ -20,6 +20,7 @@ EXAMPLE = "examples/body_json_or_variant.py"
 SEGMENTS = "docs/how-to/log-segments.md"
 BODIES = "docs/explanation/body-as-json.md"
 CONNECT = "docs/how-to/spark-connect.md"
+FLOWS = "docs/how-to/what-happened.md"
 
 
 def bodies(made: Tables) -> list[tuple[Row, Any]]:
@@ -90,6 +91,35 @@ def as_objects(made: Tables) -> Rows:
     return Counter((None if body is None else json.dumps(body, sort_keys=True),) for _, body in bodies(made))
 
 
+def how_long(made: Tables) -> Rows:
+    found: Rows = Counter()
+    some = [one for one in made["journeys"] if one["fetch_ms"] is not None]
+    for key, rows in grouped(some, "topic", "group_id").items():
+        found[*key, len(rows), sum(one["records"] for one in rows), max(one["fetch_ms"] for one in rows)] += 1
+    return found
+
+
+def twice(made: Tables) -> Rows:
+    names = ("topic", "partition", "first_offset", "last_offset", "group_id", "client_id", "deliveries", "status")
+    some = (one for one in made["journeys"] if one["deliveries"] > 1 or one["status"] in ("skipped", "missing"))
+    return Counter(tuple(one[name] for name in names) for one in some)
+
+
+def not_committed(made: Tables) -> Rows:
+    names = ("transactional_id", "producer_epoch", "client_id", "end", "cause", "records", "held_records")
+    some = (one for one in made["transactions"] if one["end"] != "committed" or one["held_records"] > 0)
+    return Counter(tuple(one[name] for name in names) for one in some)
+
+
+def single(made: Tables) -> Rows:
+    names = ("group_id", "status")
+    return Counter(
+        (one["topic"], one["partition"], offset, *(one[name] for name in names))
+        for one in made["journeys"]
+        for offset in range(one["first_offset"], one["last_offset"] + 1)
+    )
+
+
 CASES: dict[str, list[Case]] = {
     "docs/tutorial/data-engineer.md": [Case("AS slowest", by_version)],
     SEGMENTS: [Case("WHERE record_type = 'OffsetCommit'", commits)],
@@ -99,6 +129,12 @@ CASES: dict[str, list[Case]] = {
         Case("inline(from_json(body", of_metadata),
     ],
     CONNECT: [Case("kwire_api_name(18)", lambda _: Counter([("ApiVersions",)]))],
+    FLOWS: [
+        Case("slowest_ms", how_long),
+        Case("deliveries > 1", twice),
+        Case("held_records > 0", not_committed),
+        Case("explode(sequence", single),
+    ],
     "docs/how-to/cloudevents.md": [Case("RLIKE", http)],
     EXAMPLE: [
         Case("SELECT j FROM j", as_text),
@@ -129,6 +165,12 @@ def test_bodies_of_messages(spark: SparkSession, messages: dict[str, pa.Table]) 
         for page in (BODIES, CONNECT):
             for query, case in zip(written(page), CASES[page], strict=True):
                 compare(spark, query, case, tables)
+
+
+def test_what_happened(spark: SparkSession) -> None:
+    with views(spark, read(["kafka-4.3-kraft-java/clients"], {"journeys": (), "transactions": ()})) as tables:
+        for query, case in zip(written(FLOWS), CASES[FLOWS], strict=True):
+            compare(spark, query, case, tables)
 
 
 def test_records_of_segments(spark: SparkSession) -> None:

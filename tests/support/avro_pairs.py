@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from kwire.values.avro import Schema, decode, parse
 from kwire.values.avro.layout import branch_names, is_null, option_of
-from kwire.values.avro.schema import ArrayType, MapType, PrimitiveType, RecordType, Type, UnionType
+from kwire.values.avro.types import ArrayType, MapType, PrimitiveType, RecordType, Type, UnionType
 
 PRIMITIVES: Final = ("boolean", "int", "long", "float", "double", "bytes", "string")
 PROMOTED: Final = {

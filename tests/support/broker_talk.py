@@ -37,8 +37,8 @@ class Bench:
         self.core = Core(Cluster(release, listed, self.clock, wall, Settings(**settings), sasl=sasl))
         self.cluster = self.core.cluster
 
-    def client(self, node: int = 0, client_id: str = "me") -> Client:
-        return Client(self, node, client_id)
+    def client(self, node: int = 0, client_id: str = "me", port: int = 50_000) -> Client:
+        return Client(self, node, client_id, port)
 
     def wait(self, seconds: float) -> None:
         """Let time pass, as whoever has the sockets would."""
@@ -54,12 +54,12 @@ class Bench:
 class Client:
     """One connection."""
 
-    def __init__(self, bench: Bench, node: int, client_id: str) -> None:
+    def __init__(self, bench: Bench, node: int, client_id: str, port: int = 50_000) -> None:
         self.bench = bench
         self.got = bytearray()
         self.closed = False
         self.connection = Connection("client", client_id=client_id, sasl=bench.cluster.sasl is not None)
-        made = bench.core.connect(bench.cluster.nodes[node], ("127.0.0.1", 50_000), self.got.extend, self._close)
+        made = bench.core.connect(bench.cluster.nodes[node], ("127.0.0.1", port), self.got.extend, self._close)
         assert made is not None
         self.talk = made
 
@@ -101,6 +101,49 @@ def produce(
     request.transactional_id = transactional_id
     answer = client.ask(request, version)
     return answer and answer.responses[0].partition_responses[0]
+
+
+class Producer:
+    """A transactional producer, as of Kafka 3.9."""
+
+    def __init__(self, bench: Bench, name: str = "t") -> None:
+        self.bench, self.name, self.sequence = bench, name, 0
+        self.client = bench.client()
+        answer = self.init()
+        self.id, self.epoch = answer.producer_id, answer.producer_epoch
+
+    def init(self, **more: Any) -> Any:
+        request = messages.InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=10_000, **more)
+        return self.client.ask(request, 4)
+
+    def add(self, *topics: str) -> list[int]:
+        kind = messages.AddPartitionsToTxnRequest
+        request = kind(
+            v3_and_below_transactional_id=self.name,
+            v3_and_below_producer_id=self.id,
+            v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_topics=[kind.AddPartitionsToTxnTopic(name=name, partitions=(0,)) for name in topics],
+        )
+        answer = self.client.ask(request, 3)
+        return [one.results_by_partition[0].partition_error_code for one in answer.results_by_topic_v3_and_below]
+
+    def write(self, topic: Topic) -> int:
+        data = records.encode(
+            THREE,
+            producer_id=self.id,
+            producer_epoch=self.epoch,
+            base_sequence=self.sequence,
+            is_transactional=True,
+        )
+        code = int(produce(self.client, topic, data, 9, transactional_id=self.name).error_code)
+        self.sequence += 0 if code else 3
+        return code
+
+    def end(self, committed: bool, version: int = 3) -> Any:
+        request = messages.EndTxnRequest(
+            transactional_id=self.name, producer_id=self.id, producer_epoch=self.epoch, committed=committed
+        )
+        return self.client.ask(request, version)
 
 
 def fetch_request(topic: Topic | None, offset: int, version: int, **more: Any) -> Any:

@@ -1,257 +1,305 @@
-"""Changes of the code that a test must notice, as data: ``python tests/support/mutants.py [words]``.
+"""Mutation testing with cosmic-ray: ``python tests/support/mutants.py``, which is ``make mutants``.
 
-Each mutant once survived all tests, or is the same mistake in another of the implementations. Every one is applied to a
-copy of the package, alone, and its tests are run there (without compiled kernels: it is the source that is changed).
-One that still passes is printed, and the exit status is 1. ``words`` choose those whose file or test holds one of them.
+A sample of each package is drawn from all mutants that cosmic-ray knows: another operator, another number, a condition
+turned around, a loop left out. Each is made in a copy of the checkout, alone. The tests that reach its line judge it:
+those that reach the least first, and kernels as Python, since it is the source that is changed. A mutant that all of
+them pass has survived. What is no code is left out: annotations, ``__all__``, caches that only save time.
 
-``tests/unit/house/test_mutants.py`` holds the list against the sources, so that it does not grow old.
+``build/mutants`` keeps of each package the copy, which tests reach which line, and the session of cosmic-ray: a run
+goes on where it was. ``--again`` begins anew. ``make mutants ARGS="--package wire --sample 1000000"`` makes all of a
+package.
 """
 
 from __future__ import annotations
 
+import argparse
+import ast
+import json
+import math
 import os
+import random
 import shutil
 import subprocess
 import sys
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
-_COPIED: Final = ("kwire", "schemas", "tests", "pyproject.toml")
+FOLDER: Final = CHECKOUT / "build" / "mutants"
+_COPIED: Final = (
+    "kwire",
+    "schemas",
+    "tests",
+    "fuzz",
+    "docs",
+    "benchmarks",
+    "pyproject.toml",
+    "README.md",
+    "SECURITY.md",
+)
+
+SECONDS: Final = 300
+"""For the tests of a mutant. To run for ever is to fail."""
+AT_FIRST: Final = 30
+"""Tests that judge first. Hardly any mutant survives those, and they take a second."""
+_SAVING: Final = frozenset({"cache", "lru_cache", "kernel", "inlined", "primitive", "contextmanager", "overload"})
+"""Decorators that save time, or without which nothing can be imported."""
 
 
-SECONDS: Final = 1200
-"""For the tests of a mutant, which may run for ever; on a busy machine all tests together take minutes."""
+class Package(NamedTuple):
+    """``sources`` below ``kwire``, and the tests that concern them, below ``tests``."""
+
+    sources: tuple[str, ...]
+    tests: tuple[str, ...]
 
 
-class Mutant(NamedTuple):
-    """``old`` stands once in ``file`` (below ``kwire/``), ``new`` takes its place; a test of ``test`` must fail then:
-    a file below ``tests/unit/``, and a name in it."""
-
-    file: str
-    old: str
-    new: str
-    test: str
-
-
-_EDGES: Final = "codec/test_edges.py::"
-_RECORDS: Final = "records/test_edges.py::"
-_BITS: Final = _EDGES + "test_bits_of_a_varint_beyond_32_are_lost"
-_TAG_BITS: Final = _EDGES + "test_bits_of_a_tag_beyond_32_are_lost"
-_COUNT: Final = _EDGES + "test_a_count_that_a_tagged_field_cannot_hold_is_refused_there"
-_ORDER: Final = _EDGES + "test_unknown_tags_are_written_in_ascending_order"
-_AT_ONCE: Final = _EDGES + "test_tags_that_end_with_their_struct_are_read_at_once"
-_ONE_SIZE: Final = _EDGES + "test_tags_in_elements_of_one_size_are_read_at_once"
-_LONG_TAG: Final = _EDGES + "test_tags_longer_than_what_holds_them_are_not_counted_as_objects"
-_ONE_TEXT: Final = "report/test_sums.py::test_equal_texts_of_a_table_are_one_object_however_they_are_stored"
-_NULL: Final = _EDGES + "test_a_tagged_struct_may_be_null"
-_BAD_BLOCK: Final = "capture/test_containers.py::test_a_damaged_pcapng_block_is_an_error_after_what_is_before"
-_GOOD_BLOCK: Final = "capture/test_containers.py::test_a_pcapng_block_that_is_just_long_enough_is_none_of_these"
-_COST: Final = "records/test_batching.py::test_no_part_costs_more_than_the_most"
-_CUT: Final = "records/test_batching.py::test_record_sets_and_records_beyond_a_batch_are_cut"
-_ROWS: Final = "records/test_batching.py::test_no_part_has_more_than_the_most_rows"
-
-MUTANTS: Final = [
-    # Varints of five bytes with bits beyond 32.
-    Mutant("wire.py", "return value & 0xFFFFFFFF, pos", "return value, pos", _BITS),
-    Mutant("wire.py", "return value & 0xFFFFFFFF, pos", "return value & 0x7FFFFFFF, pos", _BITS),
-    Mutant("codec/tracked.py", "return value & 0xFFFFFFFF", "return value", _TAG_BITS),
-    Mutant("codec/reference.py", "return value & 0xFFFF_FFFF", "return value", _TAG_BITS),
-    Mutant(
-        "kernels/numbers.py", "return value & 0xFFFFFFFF, int64(pos)", "return value, int64(pos)",
-        "kernels/test_numbers.py::test_bits_of_a_varint_beyond_32_are_lost",
+PACKAGES: Final = {
+    "wire": Package(("wire.py",), ("unit/test_wire.py", "unit/codec/test_edges.py", "unit/codec/test_codec.py")),
+    "codec": Package(
+        ("codec",),
+        ("unit/codec", "regressions/test_bodies.py", "unit/protocol/test_describe.py", "unit/protocol/test_headers.py"),
     ),
-    Mutant("kernels/numbers.py", "                value &= _ONES\n", "                pass\n",
-           "kernels/test_numbers.py::test_bits_of_a_varint_beyond_32_are_lost"),
-    Mutant(
-        "records/reader.py", "value &= 0xFFFFFFFF if most == 5 else 0xFFFFFFFFFFFFFFFF", "pass",
-        _RECORDS + "test_bits_of_a_records_numbers_beyond_32_and_64_are_lost",
+    "records": Package(
+        ("records", "kernels/records.py"),
+        ("unit/records", "regressions/test_record_sets.py", "unit/kernels/test_records.py"),
     ),
-    # A count too large inside of a tagged field.
-    Mutant("codec/tracked.py", "if count * element.min_size > self.limit - self.pos:",
-           "if count * element.min_size > len(self.data) - self.pos:", _COUNT),
-    Mutant("codec/reference.py", "stream.limit = content + size", "pass", _COUNT),
-    Mutant("codec/decoder.py", "outer, self.end = self.end, end", "outer = self.end",
-           "codec/test_edges.py::test_a_count_that_a_tagged_field_cannot_hold_is_not_counted_as_objects"),
-    Mutant("codec/decoder.py", 'self.add(f"if pos != {end}: retry()")', "pass",
-           "codec/test_edges.py::test_a_tagged_field_takes_all_of_its_bytes_and_no_more"),
-    # Unknown tags given unordered.
-    Mutant("codec/generated.py", "known = sorted([*known, *unknown.items()])", "known = [*known, *unknown.items()]",
-           _ORDER),
-    Mutant("codec/tracked.py", "for tag in sorted(contents):", "for tag in contents:", _ORDER),
-    Mutant("codec/reference.py", "in sorted(contents.items()):", "in contents.items():", _ORDER),
-    # Tags that nobody knows, and where they may end.
-    Mutant("codec/generated.py", "        if end > last:\n", "        if end >= last:\n", _AT_ONCE),
-    Mutant("codec/generated.py", "        if end > last:\n", "        if False:\n", _LONG_TAG),
-    Mutant("codec/generated.py", "        if end > last:\n", "        if end > len(data):\n", _LONG_TAG),
-    Mutant("codec/decoder.py", "f\"if {end} > {self.end if self.counted else 'len(data)'}: retry()\"",
-           "f\"if {end} >= {self.end if self.counted else 'len(data)'}: retry()\"", _AT_ONCE),
-    Mutant("codec/decoder.py", '        with self.block("else:"):\n            with self.rounds(element, one, items):',
-           '        self.add("else: retry()")\n        with self.block("if 0:"):\n            with self.rounds('
-           "element, one, items):", _ONE_SIZE),
-    # Texts of a table, which are kept.
-    Mutant("report/sums.py", "if pa.types.is_dictionary(column.type):", "if False:", _ONE_TEXT),
-    Mutant("report/sums.py", "sys.intern(one) for one in values", "one for one in values", _ONE_TEXT),
-    Mutant("report/sums.py", "column.cast(column.type.value_type)", "column.cast(pa.string())",
-           "report/test_sums.py::test_values_of_a_dictionary_stay_what_they_are"),
-    # Error 35 of another API than ApiVersions.
-    Mutant(
-        "protocol/headers.py",
-        "fallback = api_key == API_VERSIONS and data[pos : pos + 2]", "fallback = data[pos : pos + 2]",
-        "protocol/test_headers.py::test_error_35_falls_back_for_api_versions_and_nothing_else",
-    ),
-    Mutant(
-        "kernels/judging.py",
-        "response == 1 and api == ApiKey.API_VERSIONS and version > 0", "response == 1 and version > 0",
-        "kernels/test_judging.py::test_error_35_of_another_api_is_no_reason_for_version_0",
-    ),
-    Mutant(
-        "kernels/judging.py", "            and row.api == ApiKey.API_VERSIONS\n", "",
-        "kernels/test_judging.py::test_error_35_of_another_api_is_no_reason_for_version_0",
-    ),
-    Mutant(
-        "protocol/connection.py", "if key == ApiKey.API_VERSIONS and message.error_code == _UNSUPPORTED_VERSION:",
-        "if getattr(message, 'error_code', 0) == _UNSUPPORTED_VERSION:",
-        "protocol/test_connection.py::test_a_broker_says_error_35_in_version_0_for_api_versions_alone",
-    ),
-    # The header of ControlledShutdown v1 and later.
-    Mutant(
-        "protocol/headers.py", "if api_key == CONTROLLED_SHUTDOWN and api_version == 0:",
-        "if api_key == CONTROLLED_SHUTDOWN:",
-        "protocol/test_headers.py::test_controlled_shutdown_has_a_client_id_from_version_1_on",
-    ),
-    Mutant(
-        "protocol/headers.py", "if api_key == CONTROLLED_SHUTDOWN and api_version == 0:", "if False:",
-        "protocol/test_headers.py::test_controlled_shutdown_0_has_none",
-    ),
-    Mutant(
-        "kernels/framing.py", "if row.api == ApiKey.CONTROLLED_SHUTDOWN and row.version == 0:",
-        "if row.api == ApiKey.CONTROLLED_SHUTDOWN:",
-        "tables/test_frames.py::test_controlled_shutdown_names_its_client_from_version_1_on",
-    ),
-    Mutant(
-        "kernels/roles.py", "if api == ApiKey.CONTROLLED_SHUTDOWN and version == 0:",
-        "if api == ApiKey.CONTROLLED_SHUTDOWN:",
-        "kernels/test_roles.py::test_controlled_shutdown_has_a_client_id_from_version_1_on",
-    ),
-    # Frames of other protocols that are Produce requests by chance.
-    Mutant("kernels/judging.py", "after < 0 or (-1 <= acks <= 1 and", "after < 0 or (",
-           "capture/test_other_protocols.py::test_acks_that_brokers_refuse_do_not_tell_and_are_rows_where_something_else_does"),
-    Mutant("kernels/roles.py", "if (named or unanswered) and plausible_request", "if plausible_request",
-           "capture/test_other_protocols.py::test_protocols_that_nobody_has_designed_have_no_good_frame"),
-    Mutant("kernels/confirming.py", "    return int64(NO) if _is_no_answer", "    return int64(YES) if _is_no_answer",
-           "capture/test_other_protocols.py::test_a_protocol_that_spells_a_request_at_the_address_of_a_broker"),
-    Mutant("kernels/framing.py", "        if ready and asked.unsure == 0:", "        if ready:",
-           "capture/test_recognised.py::test_an_answer_is_not_passed_over_while_its_request_is_unsure"),
-    # A last offset that wraps.
-    Mutant("records/reader.py", "last_offset=wrapped64(base_offset + last_offset_delta)",
-           "last_offset=base_offset + last_offset_delta", _RECORDS + "test_a_last_offset_wraps_as_kafkas_does"),
-    Mutant("records/reader.py", "offset=wrapped64(batch.base_offset + wrapped32(offset_delta))",
-           "offset=batch.base_offset + wrapped32(offset_delta)", _RECORDS + "test_a_last_offset_wraps_as_kafkas_does"),
-    # Exactly ``limits.nesting`` levels.
-    Mutant("records/reader.py", "if depth > self.limits.nesting:", "if depth >= self.limits.nesting:",
-           _RECORDS + "test_as_many_wrappers_as_the_limit_are_opened"),
-    Mutant("records/reader.py", "if depth > self.limits.nesting:", "if depth > self.limits.nesting + 1:",
-           _RECORDS + "test_as_many_wrappers_as_the_limit_are_opened"),
-    Mutant("records/window.py", "if len(tables) > self.limits.nesting and",
-           "if len(tables) >= self.limits.nesting and", _RECORDS + "test_as_many_wrappers_as_the_limit_are_opened"),
-    Mutant("records/window.py", "if len(tables) > self.limits.nesting and",
-           "if len(tables) > self.limits.nesting + 1 and", _RECORDS + "test_as_many_wrappers_as_the_limit_are_opened"),
-    # The base offset where the last message of a wrapper is bad.
-    Mutant("records/reader.py", "                if not own_attributes & 7:\n                    last = own\n", "",
-           _RECORDS + "test_the_base_offset_counts_from_the_last_message_although_it_is_bad"),
-    Mutant("records/window.py", 'own[which[last]] - inner["last"][last]',
-           'own[which[last]] - inner["last"][last] + 5',
-           _RECORDS + "test_the_base_offset_counts_from_the_last_message_although_it_is_bad"),
-    Mutant("records/window.py", "bases[(bases < 0) | ", "bases[",
-           _RECORDS + "test_a_wrapper_whose_offset_the_broker_has_not_set_has_no_base"),
-    Mutant("records/reader.py", "max(wrapped64(offset - last), 0) if magic", "wrapped64(offset - last) if magic",
-           _RECORDS + "test_a_wrapper_whose_offset_the_broker_has_not_set_has_no_base"),
-    # Offsets inside of a magic 1 wrapper that is written with a base above 0, and codec bits of inner messages.
-    Mutant("records/writer.py", "            number - base,\n", "            number,\n",
-           _RECORDS + "test_offsets_inside_of_a_wrapper_are_relative_to_its_base"),
-    Mutant("records/writer.py", "record.attributes & ~CODEC,\n            number",
-           "record.attributes,\n            number",
-           _RECORDS + "test_messages_inside_of_a_wrapper_have_no_codec_of_their_own"),
-    # Null in a tagged nullable struct.
-    Mutant("codec/decoder.py", 'f"if 0 < n <= {wire.MOST_POSITIVE}:"', 'f"if 0 <= n <= {wire.MOST_POSITIVE}:"', _NULL),
-    Mutant("codec/tracked.py", "if not 0 < self.uvarint(self.pos) <= wire.MOST_POSITIVE:",
-           "if not 0 <= self.uvarint(self.pos) <= wire.MOST_POSITIVE:", _NULL),
-    Mutant("codec/tracked.py", 'null = b"\\xff" if field.tag is None else b"\\x00"', 'null = b"\\xff"', _NULL),
-    Mutant("codec/reference.py", "present = 0 < _uvarint._parse(stream, context, path)",
-           "present = 0 <= _uvarint._parse(stream, context, path)", _NULL),
-    Mutant("codec/reference.py", "_uvarint._build(0 if obj is None else 1, stream, context, path)",
-           "_uvarint._build(1, stream, context, path)", _NULL),
-    # Splitting beyond what an Arrow batch can hold.
-    Mutant("records/batching.py", 'before[0] + most, "right"', 'most, "right"', _COST),
-    Mutant("records/batching.py", 'before[0] + most, "right"', 'before[0] + most, "left"', _COST),
-    Mutant("records/batching.py", 'before[1] + most_rows, "right"', 'before[1] + most_rows, "left"', _ROWS),
-    Mutant("records/batching.py", 'before[1] + most_rows, "right"', 'before[1] + 2 * most_rows, "right"', _ROWS),
-    Mutant("records/batching.py", "last = max(last, first + 1)", "last = max(last, first + 2)", _COST),
-    Mutant("records/batching.py", "and costs.sum() <= most:", "and costs.sum() <= 2 * most:", _COST),
-    Mutant("records/columns.py", "        return batch_ranges(costs)\n", "        return iter([(0, rows)])\n", _CUT),
-    Mutant("records/columnar.py", "list(batch_ranges(*totals)) or [(0, 0)]", "[(0, sets)]", _CUT),
-    # Damaged pcapng blocks.
-    Mutant("kernels/packets.py", "if total < _ENHANCED_FRAME:", "if False:",
-           "capture/test_containers.py::test_a_pcapng_block_that_is_too_short_may_stand_at_the_end"),
-    Mutant("kernels/packets.py", "if total < _ENHANCED_FRAME:", "if total <= _ENHANCED_FRAME:", _GOOD_BLOCK),
-    Mutant("kernels/packets.py", "if captured > total - _ENHANCED_FRAME:", "if captured > total:", _BAD_BLOCK),
-    Mutant("kernels/packets.py", "if captured > total - _ENHANCED_FRAME:", "if captured >= total - _ENHANCED_FRAME:",
-           _GOOD_BLOCK),
-    Mutant("kernels/packets.py", "if total < _SIMPLE_FRAME:", "if total < _SIMPLE_FRAME - 4:", _BAD_BLOCK),
-    Mutant("kernels/packets.py", "if total < _SIMPLE_FRAME:", "if total <= _SIMPLE_FRAME:", _GOOD_BLOCK),
-    Mutant("kernels/packets.py", "total < _LEAST_BLOCK or total & 3 or", "total < _LEAST_BLOCK or", _BAD_BLOCK),
-    Mutant("kernels/packets.py", "total < _LEAST_BLOCK or total & 3 or", "total < 8 or total & 3 or", _BAD_BLOCK),
-    Mutant("kernels/packets.py", "total & 3 or total > MAX_PACKET:", "total & 3:", _BAD_BLOCK),
-]  # fmt: skip
+    "protocol": Package(("protocol",), ("unit/protocol", "property/test_connection.py", "regressions/test_bodies.py")),
+    "capture": Package(("capture",), ("unit/capture", "regressions/test_captures.py", "unit/kernels/test_tracking.py")),
+    "log": Package(("log",), ("unit/log",)),
+}
 
 
-def run(checkout: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
-    """Those tests, on the package in ``checkout``."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", "not machine"]
-    paths = [f"tests/unit/{test}" for test in tests]
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(
-        [*command, *paths], cwd=checkout, env=environment, capture_output=True, text=True, timeout=SECONDS
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--package", action="append", choices=PACKAGES, help="only this one (several times)")
+    parser.add_argument("--sample", type=int, default=60, help="mutants of each package")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="most for those of a package")
+    parser.add_argument("--again", action="store_true", help="forget what earlier runs have found")
+    parser.add_argument("--json", type=Path, help="write what was found into a file")
+    parser.add_argument("--judge", choices=PACKAGES, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.judge:
+        return judge(args.judge)
+    if args.again:
+        shutil.rmtree(FOLDER, ignore_errors=True)
+    said = {}
+    for name in args.package or PACKAGES:
+        _copy(name)
+        _reach(name)
+        said[name] = _session(name, args)
+        one = said[name]
+        print(
+            f"{name}: {one['killed']} of {one['judged']} killed, {one['score']}, of {one['mutants']} in all", flush=True
+        )
+        for survivor in one["survived"]:
+            print(f"  SURVIVED {survivor['place']} {survivor['operator']}\n{survivor['diff']}")
+    if args.json:
+        args.json.write_text(json.dumps(said, indent=1) + "\n")
+    return 0
+
+
+def _checkout(name: str) -> Path:
+    """The copy in which mutants of a package are made; beside it ``kwire`` as it was."""
+    return FOLDER / name / "checkout"
+
+
+def _environment(name: str) -> dict[str, str]:
+    path = os.pathsep.join([str(_checkout(name)), str(_checkout(name) / "tests" / "support")])
+    return {**os.environ, "PYTHONPATH": path, "NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _copy(name: str) -> None:
+    copy = _checkout(name)
+    if copy.exists():
+        return
+    copy.mkdir(parents=True)
+    for one in _COPIED:
+        source, target = CHECKOUT / one, copy / one
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "golden"))
+        else:
+            shutil.copy(source, target)
+    (copy / "tests" / "golden").symlink_to(CHECKOUT / "tests" / "golden")
+    # What it was before cosmic-ray changed it.
+    shutil.copytree(copy / "kwire", copy.parent / "kwire")
+
+
+def sources(name: str) -> list[Path]:
+    """The modules of a package, below the checkout."""
+    found: list[Path] = []
+    for one in PACKAGES[name].sources:
+        path = CHECKOUT / "kwire" / one
+        found += sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    return [one.relative_to(CHECKOUT) for one in found]
+
+
+# --- Which tests reach a line -----------------------------------------------------------------------------------------
+
+
+def _reach(name: str) -> None:
+    """Writes, for each line, the tests of a package that reach it."""
+    file = FOLDER / name / "reach.json"
+    if file.exists():
+        return
+    data = FOLDER / name / "coverage"
+    options = ["--data-file", str(data), "--source=kwire"]
+    tests = [f"tests/{one}" for one in PACKAGES[name].tests]
+    pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "reaching", "--part", "quick", "-k", "not machine"]
+    command = [sys.executable, "-m", "coverage", "run", *options, *pytest, *tests]
+    done = subprocess.run(command, cwd=_checkout(name), env=_environment(name), capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{done.stdout[-3000:]}\nthe tests of {name} fail without any mutant")
+    from coverage import CoverageData
+
+    found = CoverageData(str(data))
+    found.read()
+    reach: dict[str, dict[int, list[str]]] = {}
+    for module in sources(name):
+        lines = found.contexts_by_lineno(str(_checkout(name) / module))
+        reach[str(module)] = {line: sorted({one for one in by if one}) for line, by in lines.items()}
+    file.write_text(json.dumps(reach))
+
+
+def judge(name: str) -> int:
+    """The tests of the line that is not as it was: 0 if they pass."""
+    reach = json.loads((FOLDER / name / "reach.json").read_text())
+    every: dict[str, int] = {}
+    tests: set[str] = set()
+    for module, lines in reach.items():
+        for by in lines.values():
+            for one in by:
+                every[one] = every.get(one, 0) + 1
+        now, before = ((place / module).read_text().splitlines() for place in (_checkout(name), FOLDER / name))
+        if now == before:
+            continue
+        first = next((k for k, (a, b) in enumerate(zip(now, before, strict=False)) if a != b), 0)
+        changed = max(1, len(before) - len(now) + 1)
+        for line in range(first + 1, first + 1 + changed):
+            tests.update(lines.get(str(line), ()))
+        if not tests:
+            # It is run where the module is imported, or where no test is.
+            tests.update(one for by in lines.values() for one in by)
+    ordered = sorted(tests, key=lambda one: (every[one], one))
+    for some in (ordered[:AT_FIRST], ordered[AT_FIRST:]):
+        if some:
+            command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", "not machine", *some]
+            if subprocess.run(
+                command, cwd=_checkout(name), env=_environment(name), stdout=subprocess.DEVNULL
+            ).returncode:
+                return 1
+    return 0
+
+
+# --- A session of cosmic-ray ------------------------------------------------------------------------------------------
+
+
+Place = tuple[tuple[int, int], tuple[int, int]]
+"""Line and column where something begins and ends."""
+
+
+def _no_code(path: Path) -> Iterator[Place]:
+    """Where a mutant says nothing: annotations, which are not evaluated, types by a name, ``__all__``, decorators that
+    save time."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        parts: list[ast.AST | None] = []
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            parts = [node]
+        elif isinstance(node, ast.FunctionDef):
+            names = ((one, ast.unparse(one).partition("(")[0].rpartition(".")[2]) for one in node.decorator_list)
+            parts = [node.returns, *(one for one, name in names if name in _SAVING)]
+        elif isinstance(node, ast.arg | ast.AnnAssign):
+            parts = [node.annotation]
+        elif isinstance(node, ast.Assign) and (ast.unparse(node.targets[0]) == "__all__" or _names_a_type(node.value)):
+            parts = [node]
+        for one in parts:
+            if isinstance(one, ast.expr | ast.stmt):
+                yield (one.lineno, one.col_offset), (one.end_lineno or 0, one.end_col_offset or 0)
+
+
+def _names_a_type(value: ast.expr) -> bool:
+    """Whether it is a union, such as ``str | None``: names of classes, which are not all capitals."""
+    names = [one.id for one in ast.walk(value) if isinstance(one, ast.Name)]
+    union = isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr)
+    return union and not any(one.isupper() or one.startswith("_") for one in names)
+
+
+def _means_something(mutation: Any, known: dict[Path, list[Place]]) -> bool:
+    if mutation.operator_name.endswith(("_Is", "_IsNot")):
+        # Whether equal numbers are one object is nobody's business.
+        return False
+    path = CHECKOUT / mutation.module_path
+    if path not in known:
+        known[path] = list(_no_code(path))
+    line, column = mutation.start_pos
+    # That of a decorator begins at its @.
+    return not any(first <= one < last for first, last in known[path] for one in ((line, column), (line, column + 1)))
+
+
+def _session(name: str, args: argparse.Namespace) -> dict[str, Any]:
+    config, session = FOLDER / name / "cosmic-ray.toml", FOLDER / name / f"{args.sample}-{args.seed}.sqlite"
+    modules = ", ".join(f'"{one}"' for one in sources(name))
+    judging = f"{sys.executable} {Path(__file__).resolve()} --judge {name}"
+    config.write_text(
+        f"[cosmic-ray]\nmodule-path = [{modules}]\ntimeout = {SECONDS}.0\nexcluded-modules = []\n"
+        f'test-command = "{judging}"\n\n[cosmic-ray.distributor]\nname = "local"\n'
     )
+    tool = [str(Path(sys.executable).with_name("cosmic-ray"))]
+    environment, checkout = _environment(name), _checkout(name)
+    if not session.exists():
+        subprocess.run([*tool, "init", str(config), str(session)], cwd=checkout, env=environment, check=True)
+    from cosmic_ray.work_db import WorkDB, use_db
+    from cosmic_ray.work_item import WorkerOutcome, WorkResult
+
+    known: dict[Path, list[Place]] = {}
+    with use_db(str(session), WorkDB.Mode.open) as work:
+        items = [one for one in work.work_items if _means_something(one.mutations[0], known)]
+        drawn = {one.job_id for one in random.Random(args.seed).sample(items, min(args.sample, len(items)))}
+        done = {job for job, _ in work.results}
+        # What was not drawn is skipped, as the filters of cosmic-ray do it.
+        skipped = [one.job_id for one in work.work_items if one.job_id not in drawn | done]
+        work.set_multiple_results(skipped, WorkResult(WorkerOutcome.SKIPPED))
+    if args.seconds > 0:
+        command = [*tool, "exec", str(config), str(session)]
+        most = None if math.isinf(args.seconds) else args.seconds
+        try:
+            subprocess.run(command, cwd=checkout, env=environment, timeout=most)
+        except subprocess.TimeoutExpired:
+            # The one that was under way is made again.
+            shutil.rmtree(checkout / "kwire")
+            shutil.copytree(FOLDER / name / "kwire", checkout / "kwire")
+    with use_db(str(session), WorkDB.Mode.open) as work:
+        completed = [(item, one) for item, one in work.completed_work_items if one.test_outcome is not None]
+    killed = sum(one.is_killed for _, one in completed)
+    survived = [
+        {
+            "place": f"{item.mutations[0].module_path}:{item.mutations[0].start_pos[0]}",
+            "operator": item.mutations[0].operator_name,
+            "diff": one.diff,
+        }
+        for item, one in completed
+        if not one.is_killed
+    ]
+    return {
+        "mutants": len(items),
+        "judged": len(completed),
+        "killed": killed,
+        "score": _score(killed, len(completed)),
+        "survived": survived,
+    }
 
 
-def main(words: list[str]) -> int:
-    chosen = [one for one in MUTANTS if not words or any(word in one.file + one.test for word in words)]
-    survived = 0
-    with tempfile.TemporaryDirectory() as folder:
-        checkout = Path(folder)
-        for name in _COPIED:
-            target = checkout / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if (CHECKOUT / name).is_dir():
-                shutil.copytree(CHECKOUT / name, target, ignore=shutil.ignore_patterns("__pycache__", "golden"))
-            else:
-                shutil.copy(CHECKOUT / name, target)
-        (checkout / "tests" / "golden").symlink_to(CHECKOUT / "tests" / "golden")
-        plain = run(checkout, sorted({one.test for one in chosen}))
-        if plain.returncode:
-            print(plain.stdout[-3000:], plain.stderr[-1000:], "the tests fail without any mutant", file=sys.stderr)
-            return 2
-        for one in chosen:
-            path = checkout / "kwire" / one.file
-            text = path.read_text()
-            path.write_text(text.replace(one.old, one.new))
-            # 1: tests failed. Anything else says that they could not be run, or passed. To run for ever is to fail.
-            try:
-                noticed = run(checkout, [one.test]).returncode == 1
-            except subprocess.TimeoutExpired:
-                noticed = True
-            path.write_text(text)
-            survived += not noticed
-            print(
-                f"{'noticed ' if noticed else 'SURVIVED'} {one.file}: {one.old.strip()} -> {one.new.strip()}",
-                flush=True,
-            )
-    print(f"{len(chosen)} mutants, {survived} survived")
-    return int(survived > 0)
+def _score(killed: int, judged: int) -> str:
+    """A share and its interval of 95 % (Wilson)."""
+    if not judged:
+        return "none judged"
+    z = 1.96
+    share = killed / judged
+    middle = (share + z * z / (2 * judged)) / (1 + z * z / judged)
+    half = z * math.sqrt(share * (1 - share) / judged + z * z / (4 * judged * judged)) / (1 + z * z / judged)
+    return f"{share:.0%} ({middle - half:.0%} to {middle + half:.0%})"
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -79,6 +79,10 @@
       views: Object.keys(data.waits).map((api) => [api, api || "all APIs", "ms"]),
       of: (view) => data.waits[view], log: true,
     },
+    ways: {
+      views: Object.keys(data.ways).map((way) => [way, way || "all topics", "ms"]),
+      of: (view) => data.ways[view], log: true,
+    },
     flow: {
       views: [["bytes written", "bytes written a second", "bytes"], ["bytes read", "bytes read a second", "bytes"],
         ["records written", "records written a second", "count"], ["records read", "records read a second", "count"]],

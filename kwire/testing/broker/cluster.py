@@ -121,6 +121,8 @@ class Cluster:
         self.topics: dict[str, Topic] = {}
         self.by_id: dict[UUID, Topic] = {}
         self.groups: dict[str, Group] = {}
+        self.group_configs: dict[str, dict[str, str | None]] = {}
+        """Group -> its configuration, which it may have before it has members."""
         self.sessions: Sessions = Sessions(self.settings.max_sessions)
         self.transactions: Transactions = Transactions(self)
         rates = {ApiKey.PRODUCE: self.settings.produce_rate, ApiKey.FETCH: self.settings.fetch_rate}

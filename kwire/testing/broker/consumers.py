@@ -13,11 +13,13 @@ Rules kept here, as Kafka's GroupMetadataManager has them:
 - The answer has an assignment where that changed, or where the member asks for all.
 - Who is silent for ``session`` seconds is dropped.
 
-Not kept: subscriptions by regular expression are refused.
+- A regular expression subscribes to the topics whose whole names match it. Kafka takes those of RE2/J. Here they are
+  Python's, with no more than ``_MOST_REPEATS`` repeats and no repeated group, so that matching takes no time.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -33,6 +35,10 @@ __all__ = ["ASSIGNORS", "Consumer", "Consumers", "by_topic"]
 
 ASSIGNORS: Final = ("uniform", "range")
 """Assignors of the broker. Both share the partitions of all topics out in turn here."""
+
+_MOST_REPEATS: Final = 3
+_REPEAT: Final = re.compile(r"[*+{]|(?<!\()\?")
+_REPEATED_GROUP: Final = re.compile(r"\)[*+{?]")
 
 Place = tuple[UUID, int]
 
@@ -53,6 +59,12 @@ class Consumer:
     target: set[Place] = field(default_factory=set)
     said: set[Place] | None = None
     """What it was last told to have; None for nothing yet."""
+    pattern: re.Pattern[str] | None = None
+    """What else it subscribes to."""
+
+    def wants(self, topic: str) -> bool:
+        """Whether it subscribes to a topic."""
+        return topic in self.topics or (self.pattern is not None and self.pattern.fullmatch(topic) is not None)
 
 
 @dataclass(eq=False)
@@ -74,6 +86,13 @@ class Consumers:
         if not isinstance(found, Consumer):
             return found
         found.heard = now
+        if request.subscribed_topic_regex:
+            try:
+                found.pattern = _compiled(request.subscribed_topic_regex)
+            except ValueError:
+                return ErrorCode.INVALID_REGULAR_EXPRESSION
+        elif request.subscribed_topic_regex is not None:
+            found.pattern = None
         if request.server_assignor is not None:
             if request.server_assignor not in ASSIGNORS:
                 return ErrorCode.UNSUPPORTED_ASSIGNOR
@@ -136,9 +155,9 @@ class Consumers:
 
     def _assign(self, topics: dict[str, Topic]) -> None:
         """Find the target, if members, subscriptions or topics have changed."""
-        wanted = sorted({name for one in self.members.values() for name in one.topics if name in topics})
+        wanted = sorted(name for name in topics if any(one.wants(name) for one in self.members.values()))
         seen = (
-            tuple((one.id, one.topics) for one in self.members.values()),
+            tuple((one.id, one.topics, one.pattern) for one in self.members.values()),
             tuple((topics[name].id, len(topics[name].logs)) for name in wanted),
         )
         if seen == self._seen:
@@ -150,7 +169,7 @@ class Consumers:
             one.target = set()
         for name in wanted:
             places = [(topics[name].id, number) for number in range(len(topics[name].logs))]
-            self._share(places, [one for one in self.members.values() if name in one.topics], before)
+            self._share(places, [one for one in self.members.values() if one.wants(name)], before)
 
     @staticmethod
     def _share(places: list[Place], members: list[Consumer], before: dict[str, set[Place]]) -> None:
@@ -202,6 +221,16 @@ class Consumers:
     def due(self) -> float:
         """When ``advance`` has something to do."""
         return min((one.heard + self.session for one in self.members.values()), default=NEVER)
+
+
+def _compiled(text: str) -> re.Pattern[str]:
+    """Raises ``ValueError`` for a text that is no expression, or one that may take long."""
+    if len(_REPEAT.findall(text)) > _MOST_REPEATS or _REPEATED_GROUP.search(text) or "\\" in text.replace("\\.", ""):
+        raise ValueError("too many repeats")
+    try:
+        return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(str(error)) from None
 
 
 def by_topic(places: Iterable[Place]) -> dict[UUID, list[int]]:

@@ -247,7 +247,7 @@ class Conversation:
         if plan.raw is not None:
             pending.data = plan.raw
         if plan.damage is not None:
-            pending.data = self._core.faults.damaged(plan.damage, pending.data)
+            pending.data = self._core.faults.damaged(plan.damage, pending.data, pending.ask.key, pending.ask.version)
         pending.due = self._core.cluster.clock() + delay
         if not delay:
             self._send(pending)

@@ -18,12 +18,15 @@ import random
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from kwire import schema
 from kwire.naming import no_such
 from kwire.protocol import names
 from kwire.testing.broker.places import ANY, names_topics
+
+if TYPE_CHECKING:
+    from kwire.testing.corpus import Case
 
 __all__ = ["DAMAGES", "Asked", "Faults", "Plan", "Rule"]
 
@@ -50,7 +53,14 @@ DAMAGES: Final[Mapping[str, Callable[[bytes, random.Random], bytes]]] = {
     "garbage": lambda data, chance: _sized(data[4:8] + chance.randbytes(max(len(data) - 8, 0))),
     "twice": lambda data, chance: data + data,
 }
-"""What can be done to the bytes of a response, by name. The connection is closed after ``cut_off``."""
+"""What can be done to the bytes of a response, by name. The connection is closed after ``cut_off``.
+
+The kinds of damage of ``kwire.testing.corpus`` are there too, at a field of the response, or in its record sets.
+"""
+_OPEN: Final = ("bit_flipped", "garbage", "trailing", "twice")
+"""Damages after which the bytes may be read by chance, or that a client may leave unread."""
+_NETWORK: Final = "protocol guide, Network: a size, and so many bytes, which answer the oldest request"
+_MOST_CASES: Final = 10_000
 
 
 def _id(data: bytes) -> int:
@@ -119,6 +129,7 @@ class Rule:
         self.acted: int = 0
         """Requests on which it acted."""
         self._does = Plan()
+        self._damages: tuple[str, ...] = ()
         for name, number in (("nth", nth), ("times", times)):
             if number is not None and number < 1:
                 raise ValueError(f"{name}={number}: requests are counted from 1")
@@ -162,12 +173,19 @@ class Rule:
         self._does.raw = bytes(data)
         return self._says(f"raw, {len(data)} bytes")
 
-    def damage(self, kind: str) -> Self:
-        """Damage the bytes of the response, in one of the ways of ``DAMAGES``."""
-        if kind not in DAMAGES:
-            raise ValueError(no_such("damage", kind, DAMAGES))
-        self._does.damage = kind
-        return self._says(kind)
+    def damage(self, *kinds: str) -> Self:
+        """Damage the bytes of the response, in one of these ways, by chance where there are several.
+
+        They are those of ``DAMAGES``, and the kinds of ``kwire.testing.corpus`` for fields and for record sets. A
+        response that has no place for one stays as it is. ``Broker.cases`` has what was made of it.
+        """
+        from kwire.testing.corpus import KINDS, RECORD_KINDS
+
+        for kind in kinds:
+            if kind not in DAMAGES and kind not in KINDS and kind not in RECORD_KINDS:
+                raise ValueError(no_such("damage", kind, [*DAMAGES, *KINDS, *RECORD_KINDS]))
+        self._damages, self._does.damage = kinds, kinds[0]
+        return self._says(" or ".join(kinds))
 
     def _says(self, text: str) -> Self:
         self._does.said = f"{self._does.said}, {text}" if self._does.said else text
@@ -189,6 +207,8 @@ class Rule:
             return False
         acts = self.seen == self.nth if self.nth is not None else self.times is None or self.acted < self.times
         self.acted += acts
+        if acts and len(self._damages) > 1:
+            self._does.damage = chance.choice(self._damages)
         return acts
 
     def apply(self, plan: Plan) -> None:
@@ -210,6 +230,8 @@ class Faults:
     def __init__(self, seed: int = 0) -> None:
         self.rules: list[Rule] = []
         self.chance: random.Random = random.Random(seed)
+        self.cases: list[Case] = []
+        """What was made of responses by kinds of the corpus."""
 
     def plan(self, ask: Asked) -> Plan:
         """What is to happen to a request."""
@@ -219,6 +241,31 @@ class Faults:
                 rule.apply(made)
         return made
 
-    def damaged(self, kind: str, data: bytes) -> bytes:
-        """The bytes of a response, damaged."""
-        return DAMAGES[kind](data, self.chance) if len(data) > _SIZE else data
+    def damaged(self, kind: str, data: bytes, api_key: int, version: int) -> bytes:
+        """The bytes of a response to a request of this version, damaged."""
+        if len(data) <= _SIZE:
+            return data
+        from kwire.testing.corpus import Case, hurt
+
+        if kind in DAMAGES:
+            out = DAMAGES[kind](data, self.chance)
+            name = schema.api_keys()[api_key]
+            made: Case | None = Case(
+                name=f"{name}/response-v{version}/{kind}",
+                role="response",
+                data=out[_SIZE:],
+                verdict="may" if kind in _OPEN else "must-refuse",
+                source=_NETWORK,
+                kafka=None,
+                api=name,
+                api_key=api_key,
+                version=version,
+                body_at=None,
+                damage=kind,
+            )
+        else:
+            made = hurt(data[_SIZE:], api_key, version, kind, self.chance)
+            out = data if made is None else _sized(made.data)
+        if made is not None and len(self.cases) < _MOST_CASES:
+            self.cases.append(made)
+        return out

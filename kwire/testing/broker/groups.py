@@ -27,9 +27,11 @@ from kwire import messages
 from kwire.protocol.error_codes import ErrorCode
 from kwire.testing.broker.asking import NEVER
 from kwire.testing.broker.consumers import Consumers
+from kwire.testing.broker.sharing import RESET, Share
 
 if TYPE_CHECKING:
     from kwire.messages import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
+    from kwire.testing.broker.cluster import Cluster
 
 __all__ = ["Committed", "Group", "Member", "Pending", "Phase"]
 
@@ -107,6 +109,8 @@ class Group:
     """Producer id -> the offsets of its open transaction."""
     consumers: Consumers | None = None
     """Members of the consumer protocol (KIP-848), where the group is of that one."""
+    share: Share | None = None
+    """The members and records of a share group (KIP-932), where it is one."""
     _initial: bool = False
     """Whether the rebalance is that of a group without members."""
     _begun: float = 0.0
@@ -115,17 +119,27 @@ class Group:
     @property
     def in_use(self) -> bool:
         """Whether it has members, of either protocol."""
-        return bool(self.members) or (self.consumers is not None and bool(self.consumers.members))
+        others = (self.consumers, self.share)
+        return bool(self.members) or any(one is not None and one.members for one in others)
+
+    def shared(self, cluster: Cluster) -> Share:
+        """This group as a share group."""
+        if self.share is None:
+            begins = cluster.group_configs.get(self.name, {}).get(RESET)
+            self.share = Share(cluster, begins == "earliest")
+        return self.share
 
     @property
     def type(self) -> str:
         """The protocol, as ListGroups has it."""
+        if self.share is not None:
+            return "share"
         return "classic" if self.consumers is None or self.members else "consumer"
 
     @property
     def state(self) -> str:
         """The state, as ListGroups has it."""
-        return "Stable" if self.type == "consumer" and self.in_use else self.phase.value
+        return "Stable" if self.type != "classic" and self.in_use else self.phase.value
 
     # -- joining
 
@@ -189,7 +203,7 @@ class Group:
         return self._wait_to_join(new, now)
 
     def _refused(self, request: JoinGroupRequest) -> int:
-        if self.consumers is not None and self.consumers.members:
+        if (self.consumers is not None and self.consumers.members) or self.share is not None:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         size = sum(len(one.metadata) + len(one.name) for one in request.protocols)
         known = request.member_id in self.members
@@ -384,6 +398,8 @@ class Group:
         """Drop who has been silent for too long, and end the joining if it is over."""
         if self.consumers is not None:
             self.consumers.advance(now)
+        if self.share is not None:
+            self.share.advance(now)
         for number in [number for number, until in self.expected.items() if until <= now]:
             del self.expected[number]
         silent = [
@@ -406,6 +422,8 @@ class Group:
         found = min(self.expected.values(), default=NEVER)
         if self.consumers is not None:
             found = min(found, self.consumers.due())
+        if self.share is not None:
+            found = min(found, self.share.due())
         for one in self.members.values():
             if one.joining is None:
                 found = min(found, one.heard + one.session_timeout)

@@ -227,6 +227,10 @@ class Log:
         known.batches.append((first, last, self.end))
         return None
 
+    def producers(self) -> list[tuple[int, int, int]]:
+        """The idempotent producers that have written: id, epoch, and last sequence number, -1 for none."""
+        return [(id_, one.epoch, one.batches[-1][1] if one.batches else -1) for id_, one in self._producers.items()]
+
     def fence(self, producer_id: int, epoch: int) -> None:
         """Take batches of ``producer_id`` from ``epoch`` on only."""
         known = self._producers.get(producer_id)

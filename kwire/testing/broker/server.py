@@ -21,27 +21,24 @@ import asyncio
 import ssl
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from os import PathLike
 from typing import Final
 
 from kwire import records, versions
-from kwire.opening import replaced
-from kwire.protocol import names
 from kwire.records import Record
 from kwire.testing.broker.authentication import Sasl
 from kwire.testing.broker.cluster import Cluster, Node, Settings
 from kwire.testing.broker.conversation import Conversation, Core
-from kwire.testing.broker.faults import Rule
-from kwire.testing.broker.hosting import Hosted
+from kwire.testing.broker.faults import Faults
 from kwire.testing.broker.logs import Log, RefusedError
-from kwire.testing.broker.recording import Exchange
+from kwire.testing.broker.recording import Recording
+from kwire.testing.broker.scripted import Scripted
 
 __all__ = ["Broker"]
 
 _LOOPBACK: Final = "127.0.0.1"
 
 
-class Broker(Hosted):
+class Broker(Scripted):
     """A Kafka cluster in this process.
 
     - ``release``: whose versions it announces and accepts, ``"0.8.0"`` to ``"4.4"``; None is the newest.
@@ -121,40 +118,13 @@ class Broker(Hosted):
         """The Kafka release."""
         return self._core.cluster.release
 
-    def on(
-        self,
-        api: str | None = None,
-        *,
-        topic: str | None = None,
-        partition: int | None = None,
-        client: str | None = None,
-        node: int | None = None,
-        nth: int | None = None,
-        times: int | None = None,
-        share: float = 1.0,
-    ) -> Rule:
-        """A rule for some requests. Say with its methods what happens to them.
+    @property
+    def _faults(self) -> Faults:
+        return self._core.faults
 
-        - ``api``: the name of the API; None for all.
-        - ``topic``, ``partition``: requests that name it. An error is answered for it alone.
-        - ``client``: the client id. ``node``: the id of the node that is asked.
-        - ``nth``: only this one of them, counted from 1. ``times``: no more than so many.
-        - ``share``: this share of them, by chance (``Settings.seed``).
-
-        Raises ``UnsupportedVersionError`` for a name that no API has, and ``ValueError`` for a topic in an API that
-        names none.
-        """
-        rule = Rule(api, topic=topic, partition=partition, client=client, node=node, nth=nth, times=times, share=share)
-        self.in_loop(lambda: self._core.faults.rules.append(rule))
-        return rule
-
-    def add_rules(self, rules: Iterable[Rule]) -> None:
-        """More rules, such as those of a script (``kwire.testing.broker.script``)."""
-        self.in_loop(lambda: self._core.faults.rules.extend(rules))
-
-    def forget_rules(self) -> None:
-        """No faults from here on."""
-        self.in_loop(self._core.faults.rules.clear)
+    @property
+    def _recording(self) -> Recording:
+        return self._core.recording
 
     def create_topic(self, name: str, partitions: int = 1, replication: int = 1) -> None:
         """Make a topic. Raises ``ValueError`` if there is one, or for a name that none can have."""
@@ -190,26 +160,6 @@ class Broker(Hosted):
         if found is None:
             raise ValueError(f"there is no partition {partition} of {topic!r}")
         return found
-
-    # -- what was recorded
-
-    def exchanges(self, api: str | None = None) -> list[Exchange]:
-        """What clients have asked so far, and what was answered; of one API by its name."""
-        key = None if api is None else names.api_key(api)
-        return self.in_loop(lambda: [one for one in self._core.recording.exchanges if key in (None, one.api_key)])
-
-    def errors(self) -> list[Exception]:
-        """Why connections were closed: each a ``KwireError`` about what a client has sent."""
-        return self.in_loop(lambda: list(self._core.recording.errors))
-
-    def pcapng(self) -> bytes:
-        """All connections as a capture, without TLS. Passwords that clients have sent are in it."""
-        return self.in_loop(self._core.recording.pcapng)
-
-    def write_pcapng(self, path: str | PathLike[str]) -> None:
-        """Write ``pcapng`` into a new file, which takes the place of one of its name. Raises ``OSError``."""
-        with replaced(path) as (partial, mode), partial.open(f"{mode}b") as file:
-            file.write(self.pcapng())
 
     # -- connections
 

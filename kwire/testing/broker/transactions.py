@@ -29,8 +29,19 @@ from kwire.wire import CONTROL, TRANSACTIONAL
 if TYPE_CHECKING:
     from kwire.testing.broker.cluster import Cluster
 
-__all__ = ["Transaction", "Transactions"]
+__all__ = ["STATES", "Transaction", "Transactions"]
 
+STATES: Final = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)
+"""States (str) of a transactional id in Kafka. Here markers are written at once, so nothing is prepared or dead."""
 _LAST_EPOCH: Final = 0x7FFE
 _MARKER: Final = struct.Struct(">hi")
 """The value of a marker: its version, and the epoch of the coordinator."""
@@ -51,6 +62,13 @@ class Transaction:
     logs: dict[Log, None] = field(default_factory=dict)
     """Its partitions, in the order in which they joined."""
     groups: set[str] = field(default_factory=set)
+
+    @property
+    def state(self) -> str:
+        """One of ``STATES``."""
+        if self.begun is not None:
+            return "Ongoing"
+        return {None: "Empty", True: "CompleteCommit", False: "CompleteAbort"}[self.committed]
 
 
 class Transactions:
@@ -76,6 +94,14 @@ class Transactions:
             self._end(known, False)
         return known
 
+    def known(self, name: str) -> Transaction | None:
+        """What is known of ``name``, if anything is."""
+        return self._known.get(name)
+
+    def all(self) -> list[Transaction]:
+        """Every transactional id."""
+        return list(self._known.values())
+
     def _bump(self, known: Transaction) -> None:
         if known.epoch < _LAST_EPOCH:
             known.epoch += 1
@@ -88,6 +114,16 @@ class Transactions:
         if known is None or known.producer_id != producer_id:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         return known if known.epoch == epoch else ErrorCode.PRODUCER_FENCED
+
+    def ended(self, name: str, producer_id: int, epoch: int, committed: bool) -> Transaction | None:
+        """What is known of ``name``, if its last transaction ended in this epoch, in this way.
+
+        A client that has not heard of the answer to EndTxn v5 asks again with the epoch that it had.
+        """
+        known = self._known.get(name)
+        if known is None or known.begun is not None or known.committed is not committed:
+            return None
+        return known if (known.producer_id, known.epoch) == (producer_id, epoch + 1) else None
 
     def add(self, known: Transaction, logs: Iterable[Log], groups: Iterable[str], now: float) -> None:
         """Partitions and groups of the open transaction. The first ones open it."""
@@ -105,7 +141,16 @@ class Transactions:
         return ErrorCode.NONE if known.begun is not None and log in known.logs else ErrorCode.INVALID_TXN_STATE
 
     def end(self, known: Transaction, committed: bool, bump: bool) -> int:
-        """EndTxn. With ``bump`` the producer gets the next epoch (v5, KIP-890). Gives an error code."""
+        """EndTxn. With ``bump`` the producer gets the next epoch (v5, KIP-890). Gives an error code.
+
+        There, a producer aborts also what it has sent nothing of.
+        """
+        if known.begun is None and bump:
+            if committed:
+                return ErrorCode.INVALID_TXN_STATE
+            known.committed = False
+            self._bump(known)
+            return ErrorCode.NONE
         if known.begun is None:
             # A client that has not heard of the answer asks again.
             return ErrorCode.NONE if known.committed is committed else ErrorCode.INVALID_TXN_STATE

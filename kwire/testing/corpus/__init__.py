@@ -24,7 +24,7 @@ from kwire.opening import create_file
 from kwire.testing.corpus.captures import capture_cases
 from kwire.testing.corpus.case import Case
 from kwire.testing.corpus.damage import KINDS, Kind
-from kwire.testing.corpus.messages import frame_cases
+from kwire.testing.corpus.messages import frame_cases, hurt
 from kwire.testing.corpus.record_sets import RECORD_KINDS, RecordKind, record_cases
 from kwire.testing.corpus.shapes import SHAPES
 from kwire.testing.impair import KINDS as IMPAIRMENTS
@@ -40,6 +40,7 @@ __all__ = [
     "RecordKind",
     "cases",
     "check",
+    "hurt",
     "spread",
     "write",
 ]

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from kwire import schema
 from kwire.codec import registry
 from kwire.codec.objects import WireStruct
-from kwire.protocol.headers import request_header_version, response_header_version
+from kwire.protocol.headers import decode_response, request_header_version, response_header_version
 from kwire.schema import model
 from kwire.testing.corpus.case import Case, Recipe, Role
-from kwire.testing.corpus.damage import ACCEPT, Damaged, damaged
+from kwire.testing.corpus.damage import ACCEPT, KINDS, Damaged, damaged
 from kwire.testing.corpus.fields import Piece, joined, pieces, starts
+from kwire.testing.corpus.record_sets import RECORD_KINDS, record_cases
 from kwire.testing.corpus.shapes import SHAPES, UNKNOWN, value
 
-__all__ = ["CLIENT_ID", "CORRELATION_ID", "frame_cases", "remade"]
+__all__ = ["CLIENT_ID", "CORRELATION_ID", "frame_cases", "hurt", "remade"]
 
 CORRELATION_ID: Final = 7
 """The correlation id (int) that the headers of all frames have."""
@@ -59,6 +61,69 @@ def remade(case: Case, body: WireStruct) -> Case | None:
                 if one.variant == recipe.variant:
                     return frame.damaged(one)
     return None
+
+
+def hurt(frame: bytes, api_key: int, version: int, kind: str, chance: random.Random) -> Case | None:
+    """The response ``frame`` of some broker, damaged in a place that ``chance`` takes.
+
+    ``kind`` is one of ``KINDS``, or of ``RECORD_KINDS``, whose record sets take the place of one that is there. None
+    where the response has no place for it. Raises ``KwireError`` for a frame that is no such response.
+    """
+    made = decode_response(frame, api_key=api_key, api_version=version)
+    message, body, version = made.body.SCHEMA, made.body, made.api_version
+    layout = model.layout(message, version)
+    case = Case(
+        name=f"{message.api_name}/response-v{version}/{kind}",
+        role="response",
+        data=frame,
+        verdict=ACCEPT,
+        source=_SOURCE,
+        kafka=None,
+        api=message.api_name,
+        api_key=api_key,
+        version=version,
+        damage=kind,
+    )
+    size = len(frame) - sum(len(one.data) for one in pieces(layout, body))
+    if kind in RECORD_KINDS:
+        sets = [one for one in _holders(body) if one.records]
+        some = list(record_cases([kind]))
+        if not sets or not some:
+            return None
+        chosen = chance.choice(some)
+        chance.choice(sets).records = chosen.data
+        data = frame[:size] + registry.codec(message, version).encode(body)
+        return replace(case, data=data, verdict=chosen.verdict, source=chosen.source, body_at=size)
+    parts = [Piece("number", "header", frame[:size], until=1), *pieces(layout, body)]
+    for one in parts[1:]:
+        one.until += 1
+    for at in chance.sample(range(1, len(parts)), len(parts) - 1):
+        found = [one for one in KINDS[kind].apply(parts, at) if one != frame]
+        if found:
+            known = KINDS[kind]
+            return replace(
+                case,
+                data=chance.choice(found),
+                verdict=known.verdict,
+                source=known.source,
+                kafka=known.kafka,
+                body_at=size,
+                path=parts[at].path,
+                offset=starts(parts)[at],
+            )
+    return None
+
+
+def _holders(body: WireStruct) -> Iterator[Any]:
+    """The structs that hold a record set."""
+    for field in body.FIELDS:
+        value = getattr(body, field.name)
+        if field.name == "records":
+            yield body
+        elif isinstance(value, list):
+            for one in value:
+                if isinstance(one, WireStruct):
+                    yield from _holders(one)
 
 
 class _Frame:

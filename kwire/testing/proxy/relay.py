@@ -234,7 +234,7 @@ class Relay:
         if plan.raw is not None:
             data = plan.raw
         if plan.damage is not None:
-            data = shared.faults.damaged(plan.damage, data)
+            data = shared.faults.damaged(plan.damage, data, request.key, request.version)
         if plan.drop:
             return
         closes = plan.close or plan.damage == "cut_off"

@@ -13,19 +13,15 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from os import PathLike
 from typing import Any, Final
 
-from kwire.errors import KwireError
-from kwire.opening import replaced
-from kwire.protocol import names
 from kwire.protocol.splitter import DEFAULT_LIMIT
 from kwire.testing.broker.asking import NEVER
-from kwire.testing.broker.faults import Faults, Rule
-from kwire.testing.broker.hosting import Hosted
-from kwire.testing.broker.recording import Connected, Exchange, Recording, end_of
+from kwire.testing.broker.faults import Faults
+from kwire.testing.broker.recording import Connected, Recording, end_of
+from kwire.testing.broker.scripted import Scripted
 from kwire.testing.proxy.relay import Relay
 
 __all__ = ["Proxy", "Shared"]
@@ -86,7 +82,7 @@ class _Door:
         return int(self.socket.getsockname()[1])
 
 
-class Proxy(Hosted):
+class Proxy(Scripted):
     """A proxy in front of ``upstream``, the address of a node such as ``kafka:9092``.
 
     - ``host``, ``port``: where it listens for clients; 0 is a free port. Other nodes get free ports.
@@ -186,48 +182,13 @@ class Proxy(Hosted):
         """The address for a client."""
         return f"{self._host}:{self._doors[0].own}"
 
-    def on(
-        self,
-        api: str | None = None,
-        *,
-        topic: str | None = None,
-        partition: int | None = None,
-        client: str | None = None,
-        node: int | None = None,
-        nth: int | None = None,
-        times: int | None = None,
-        share: float = 1.0,
-    ) -> Rule:
-        """A rule for some requests, as ``Broker.on`` makes it. An error is set in the response of the cluster."""
-        rule = Rule(api, topic=topic, partition=partition, client=client, node=node, nth=nth, times=times, share=share)
-        self.add_rules([rule])
-        return rule
+    @property
+    def _faults(self) -> Faults:
+        return self.shared.faults
 
-    def add_rules(self, rules: Iterable[Rule]) -> None:
-        """More rules, such as those of a script."""
-        self.in_loop(lambda: self.shared.faults.rules.extend(rules))
-
-    def forget_rules(self) -> None:
-        """No faults from here on."""
-        self.in_loop(self.shared.faults.rules.clear)
-
-    def exchanges(self, api: str | None = None) -> list[Exchange]:
-        """What clients have asked so far; of one API by its name. Bodies are in the capture only."""
-        key = None if api is None else names.api_key(api)
-        return self.in_loop(lambda: [one for one in self.shared.recording.exchanges if key in (None, one.api_key)])
-
-    def errors(self) -> list[KwireError]:
-        """Why connections were closed: bytes that are no Kafka."""
-        return self.in_loop(lambda: list(self.shared.recording.errors))
-
-    def pcapng(self) -> bytes:
-        """All connections as a capture, without TLS. Passwords that clients have sent are in it."""
-        return self.in_loop(self.shared.recording.pcapng)
-
-    def write_pcapng(self, path: str | PathLike[str]) -> None:
-        """Write ``pcapng`` into a new file, which takes the place of one of its name. Raises ``OSError``."""
-        with replaced(path) as (partial, mode), partial.open(f"{mode}b") as file:
-            file.write(self.pcapng())
+    @property
+    def _recording(self) -> Recording:
+        return self.shared.recording
 
 
 class _Client(asyncio.Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -224,21 +225,22 @@ def test_a_request_whose_api_is_not_known_may_have_asked_for_records(engine: Eng
     assert "ok" not in {row["status"] for row in made_up[:2]}
 
 
-def before_its_time(talk: Connection, first: int, count: int) -> None:
+def before_its_time(talk: Connection, first: int, count: int, asked: int = 2) -> None:
     """A Fetch response that the client does not wait for. Its values are copies of the answers to the next requests,
-    each in a segment that is sent just behind its request. Then the true answers, and exchanges."""
+    each in a segment that is sent just behind its request, of which there are ``asked``. Then the true answers, and
+    exchanges."""
     chain = [sized(metadata_answer(number)) for number in range(first + 1, first + 1 + count)]
     frame = sized(fetch_answer(first, b"".join(chain)))
     at = frame.index(chain[0])
     talk.send(fetch(first)).answer_raw(frame[:at])
-    for number, one in enumerate(chain[:2], first + 1):
+    for number, one in enumerate(chain[:asked], first + 1):
         talk.send(metadata(number, LARGE)).answer_raw(one)
-    for one in chain[2:]:
+    for one in chain[asked:]:
         talk.answer_raw(one)
     talk.answer_raw(frame[at + sum(map(len, chain)) :])
-    for number in range(first + 1, first + 3):
+    for number in range(first + 1, first + 1 + asked):
         talk.answer(metadata_answer(number))
-    for number in range(first + 3, first + 7):
+    for number in range(first + 1 + asked, first + 7):
         talk.send(metadata(number, LARGE)).answer(metadata_answer(number))
 
 
@@ -262,6 +264,23 @@ def test_an_exchange_is_none_where_an_answer_follows_that_nobody_asked_for(engin
     before_its_time(talk, 1, 3)
     with using(engine):
         certain_answers_are_true(talk, pcap(talk.packets[2:]))
+
+
+@engines
+def test_such_an_answer_is_found_behind_a_hole_too(engine: Engine) -> None:
+    """The first answer that nobody asked for is missing, the second is there."""
+    talk = Connection()
+    before_its_time(talk, 1, 4)
+    with using(engine):
+        certain_answers_are_true(talk, pcap(talk.packets[2:6] + talk.packets[7:]))
+
+
+@engines
+def test_a_request_that_is_missing_has_not_asked_for_several_answers(engine: Engine) -> None:
+    talk = Connection()
+    before_its_time(talk, 1, 4, asked=3)
+    with using(engine):
+        certain_answers_are_true(talk, pcap(talk.packets[2:6] + talk.packets[7:]))
 
 
 @engines
@@ -318,6 +337,54 @@ def test_answers_up_to_a_certain_one_are_certain(engine: Engine, version: int, c
     answers = {row[2]: row[3] for row in found if row[0] == "response"}
     assert answers[5] == ("ok" if certain else "unconfirmed")
     assert {answers[number] for number in (7, 8, 9, 10)} == {"ok"}
+
+
+def old_fetch(number: int) -> bytes:
+    """A Fetch request v3 of one partition."""
+    head = struct.pack(">iiiii", -1, 500, 1, 1 << 20, 1)
+    return request(1, 3, number, head + b"\0\1t" + struct.pack(">iiqi", 1, 0, 0, 1 << 20), LARGE)
+
+
+def old_fetch_answer(number: int, value: bytes) -> bytes:
+    """Its response, which ends with the value."""
+    batch = records.encode([records.Record(None, value)], magic=1)
+    return struct.pack(">iii3siihqi", number, 0, 1, b"\0\1t", 1, 0, 0, 1, len(batch)) + batch
+
+
+@engines
+def test_a_response_of_an_old_version_is_certain_where_the_client_had_received_all_before_it(engine: Engine) -> None:
+    talk = Connection().send(old_fetch(7)).answer(old_fetch_answer(7, bytes(100))).close()
+    with using(engine):
+        assert statuses(pcap(talk.packets)) == [("request", "Fetch", 7, "ok"), ("response", "Fetch", 7, "ok")]
+    # The value with which a response ends is one with its id, and what is before that is missing.
+    inner = sized(old_fetch_answer(7, bytes(100)))
+    frame = sized(old_fetch_answer(7, inner))
+    assert frame.endswith(inner)
+    talk = Connection().send(old_fetch(7)).answer_raw(frame[: -len(inner)]).answer_raw(inner).close()
+    with using(engine):
+        found = statuses(without(talk, 1))
+    assert {row[3] for row in found if row[0] == "response"} == {"unconfirmed"}
+
+
+WRAPPED = bytes.fromhex("050401ff000c0000") + bytes(24)
+"""What a broker offers without proving itself first."""
+
+
+@engines
+@pytest.mark.parametrize("wraps", [True, False])
+@pytest.mark.parametrize("heard", [True, False])
+def test_a_connection_begins_with_a_token_of_kerberos_and_its_answer(engine: Engine, heard: bool, wraps: bool) -> None:
+    """No SYN, and no ids before the first request: an old version, the frame around which may end with it."""
+    token = b"\x60\x28" + bytes.fromhex("06092a864886f712010202") + bytes(29)
+    batch = records.encode([records.Record(None, bytes(100))], magic=1)
+    talk = Connection().send(token).answer(WRAPPED if wraps else token).send(b"abcd")
+    talk.send(produce_v2(1, 1, batch)).answer(produce_answer(1)).send(produce_v2(2, 1, batch)).answer(produce_answer(2))
+    if not heard:
+        talk.packets[1] = replace(talk.packets[1], ack=talk.packets[1].ack + 8)
+    with using(engine):
+        found = [(row[2], row[3]) for row in statuses(pcap(talk.packets))]
+        first = "ok" if heard else "unconfirmed"
+        assert found == [*[(None, "sasl")] * 3, (1, first), (1, first), (2, "ok"), (2, "ok")]
 
 
 @engines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -10,7 +11,7 @@ import kwire
 from kwire import messages, schema, wire
 from kwire.codec import registry, tracked
 from kwire.codec.registry import Implementation
-from kwire.errors import DecodeError, LimitError
+from kwire.errors import DecodeError, EncodeError, LimitError
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.schema import model
 
@@ -215,3 +216,113 @@ def test_tags_longer_than_what_holds_them_are_not_counted_as_objects(implementat
         with pytest.raises(DecodeError, match="unknown_tagged_fields") as caught:
             codec.decode(data, limits=Limits(objects=300))
         assert not isinstance(caught.value, LimitError)
+
+
+@implementations
+@pytest.mark.parametrize(
+    ("unknown", "said"),
+    [
+        ({-1: b""}, "-1 is not a tag"),
+        ({2**32: b""}, "4294967296 is not a tag"),
+        ({"7": b""}, "'7' is not a tag"),
+        ({0: b""}, "tag 0 is a known field of this version"),
+        ({7: "text"}, "content of tag 7: expected bytes, not 'text'"),
+    ],
+)
+def test_tags_that_cannot_be_written_are_named(implementation: Implementation, unknown: Any, said: str) -> None:
+    body = messages.ApiVersionsResponse(unknown_tagged_fields=unknown)
+    with pytest.raises(EncodeError, match=said) as caught:
+        registry.response_codec(18, 3, implementation).encode(body)
+    assert caught.value.path == "$.unknown_tagged_fields"
+
+
+@implementations
+def test_tags_at_the_edges_are_written(implementation: Implementation) -> None:
+    codec = registry.response_codec(18, 3, implementation)
+    body = messages.ApiVersionsResponse(unknown_tagged_fields={2**32 - 1: bytearray(b"x"), 4: memoryview(b"y")})
+    assert codec.decode(codec.encode(body)).unknown_tagged_fields == {4: b"y", 2**32 - 1: b"x"}
+
+
+@implementations
+def test_a_value_of_another_type_is_named_with_its_field(implementation: Implementation) -> None:
+    topic = messages.MetadataRequest.MetadataRequestTopic
+    for body, version, path, said in (
+        (messages.MetadataRequest(topics=[topic(topic_id="x")]), 12, "$.topics[0].topic_id", "expected a uuid.UUID"),
+        (messages.MetadataRequest(topics=[topic(name=b"x")]), 12, "$.topics[0].name", "expected a string, not b'x'"),
+        (messages.MetadataRequest(topics=[topic(name="\ud800")]), 12, "$.topics[0].name", "cannot be written as UTF-8"),
+        (messages.MetadataRequest(topics=[topic(name=None)]), 1, "$.topics[0].name", "expected a string, not None"),
+    ):  # fmt: skip
+        with pytest.raises(EncodeError, match=said) as caught:
+            registry.request_codec(3, version, implementation).encode(body)
+        assert caught.value.path == path
+    token = messages.SaslAuthenticateRequest(auth_bytes="a password")
+    with pytest.raises(EncodeError, match="expected bytes, not ") as caught:
+        registry.request_codec(36, 1, implementation).encode(token)
+    assert "password" not in str(caught.value)
+
+
+def test_what_is_no_mapping_of_tags_is_refused() -> None:
+    kind = messages.ApiVersionsResponse
+    for unknown, said in (([1], "expected a mapping of tag to bytes"), ({"x": b""}, "a tag is not a number")):
+        with pytest.raises(EncodeError, match=said):
+            kind.from_dict({"unknown_tagged_fields": unknown})
+    for values in ([], "x", None):
+        with pytest.raises(EncodeError, match="expected a mapping, not"):
+            kind.from_dict(values)  # type: ignore[arg-type]
+    with pytest.raises(EncodeError, match="expected a mapping, not int") as caught:
+        kind.from_dict({"api_keys": [3]})
+    assert caught.value.path == "$.api_keys[0]"
+    made = kind.from_dict({"unknown_tagged_fields": {"7": "eA=="}})
+    assert made.unknown_tagged_fields == {7: b"x"}
+
+
+def test_text_of_a_uuid_is_taken_in_both_forms_and_nothing_else() -> None:
+    kind = messages.MetadataRequest.MetadataRequestTopic
+    one = UUID(int=5)
+    for text in (str(one), wire.uuid_text(one)):
+        assert kind.from_dict({"topic_id": text}).topic_id == one
+    with pytest.raises(EncodeError) as caught:
+        kind.from_dict({"topic_id": "x"})
+    assert caught.value.path == "$.topic_id"
+
+
+def test_a_list_that_is_cut_off_is_read_by_no_fast_way() -> None:
+    for count in (3, 32, 33, 200):
+        body = messages.MetadataResponse(
+            brokers=[],
+            topics=[
+                messages.MetadataResponse.MetadataResponseTopic(
+                    partitions=[messages.MetadataResponse.MetadataResponsePartition(replica_nodes=list(range(count)))]
+                )
+            ],
+        )
+        data = registry.response_codec(3, 0).encode(body)
+        for cut in (1, 4, 5):
+            found = []
+            for implementation in registry.IMPLEMENTATIONS:
+                with pytest.raises(DecodeError) as caught:
+                    registry.response_codec(3, 0, implementation).decode(data[:-cut])
+                found.append((caught.value.path, caught.value.offset))
+            assert found[0] == found[1]
+
+
+def test_the_source_of_a_codec_has_both_directions() -> None:
+    source = registry.codec(schema.message("HeartbeatRequest"), 4).source()
+    assert source.count("def decode(") == source.count("def encode(") == 1
+
+
+def test_api_keys_that_nobody_has_are_named() -> None:
+    for ask in (registry.request_codec, registry.response_codec):
+        with pytest.raises(kwire.UnsupportedVersionError, match="API key 9999 is not known, 0 to"):
+            ask(9999, 0)
+
+
+@implementations
+@pytest.mark.parametrize("wrong", [3, "text", b"x", [b"x"], 1.5], ids=str)
+def test_unknown_tags_that_are_no_mapping_are_refused(implementation: Implementation, wrong: Any) -> None:
+    for version in (0, 3):
+        with pytest.raises(EncodeError) as caught:
+            registry.response_codec(18, version, implementation).encode(
+                messages.ApiVersionsResponse(unknown_tagged_fields=wrong)
+            )
+        assert caught.value.path == "$.unknown_tagged_fields"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import re
 import shutil
 import struct
 import subprocess
@@ -16,17 +15,14 @@ from typing import Any
 
 import pytest
 import tunnels
+from recipe_diffs import RECIPES, changed, diffs
 
 from kwire import capture, log
 from kwire.kernels import cache
 
 ROOT = Path(__file__).resolve().parents[3]
-RECIPES = dict(
-    re.findall(r"^### (.*?)\n(.*?)(?=^### |\Z)", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE)
-)
+WITH_DIFFS = [one for one in RECIPES if diffs(one)]
 BRIEF = ("--table", "messages", "--brief")
-DIFF = re.compile(r"^( *)```diff\n\1# (\S+)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
-RECIPES_WITH_DIFFS = [name for name, text in RECIPES.items() if DIFF.search(text)]
 BROKEN_BY_RECIPES = (
     "schema/test_parser.py::test_the_schema_files_are_in_canonical_form",
     "schema/test_loader.py",
@@ -57,23 +53,6 @@ gates: Any = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(gates)
 
 
-def changed(text: str, lines: list[str]) -> str:
-    """``text`` after a diff: a line with ``-`` becomes the ``+`` lines after it; other lines are found and kept."""
-    at = 0
-    for line in lines:
-        mark, content = line[:1], line[1:] + "\n"
-        if mark == "+":
-            text = text[:at] + content + text[at:]
-            at += len(content)
-            continue
-        found = re.search("^" + re.escape(content), text[at:], re.MULTILINE)
-        assert found, f"there is no line {content!r} from {at} on"
-        begin, at = at + found.start(), at + found.end()
-        if mark == "-":
-            text, at = text[:begin] + text[at:], begin
-    return text
-
-
 def carried_out(recipe: str, tree: Path) -> list[str]:
     """Applies the diffs of a recipe to a copy of the package, and gives the files that they change."""
     return all_carried_out([recipe], tree)
@@ -87,9 +66,8 @@ def all_carried_out(recipes: Iterable[str], tree: Path) -> list[str]:
     shutil.copy(ROOT / "pyproject.toml", tree)
     files = []
     for recipe in recipes:
-        for indent, name, body in DIFF.findall(RECIPES[recipe]):
+        for name, lines in diffs(recipe):
             file = tree / name
-            lines = [one.removeprefix(indent) for one in body.splitlines()]
             file.write_text(changed(file.read_text() if file.exists() else "", lines))
             files.append(name)
     return files
@@ -274,7 +252,7 @@ def test_a_reading_option(tmp_path: Path) -> None:
 
 
 def test_what_recipes_write_is_as_ruff_and_the_gates_want_it(tmp_path: Path) -> None:
-    sources = {name for name in all_carried_out(RECIPES_WITH_DIFFS, tmp_path) if name.endswith(".py")}
+    sources = {name for name in all_carried_out(WITH_DIFFS, tmp_path) if name.endswith(".py")}
     assert len(sources) > 5
     if importlib.util.find_spec("ruff"):
         python(tmp_path, "-m", "ruff", "format", "--check", *sources)
@@ -288,7 +266,7 @@ def test_what_recipes_write_is_as_ruff_and_the_gates_want_it(tmp_path: Path) -> 
 
 def test_recipes_break_no_test(tmp_path: Path) -> None:
     # Other kernels would have to be compiled.
-    all_carried_out([one for one in RECIPES_WITH_DIFFS if one != "A tunnel"], tmp_path)
+    all_carried_out([one for one in WITH_DIFFS if one != "A tunnel"], tmp_path)
     python(tmp_path, "docs/fill.py")
     shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("golden"))
     (tmp_path / "tests" / "golden").symlink_to(ROOT / "tests" / "golden")
@@ -299,9 +277,3 @@ def test_recipes_break_no_test(tmp_path: Path) -> None:
         for one in ("frames", "messages")
     ]
     python(tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *by_hand, *of_unit)
-
-
-def test_a_diff_that_does_not_fit_is_found() -> None:
-    assert changed("a\nb\nc\n", ["-b", "+x", "+y", " c", "+z"]) == "a\nx\ny\nc\nz\n"
-    with pytest.raises(AssertionError, match="there is no line 'd"):
-        changed("a\n", ["-d", "+e"])

@@ -56,6 +56,7 @@ def test_every_private_part_is_there_with_this_numba() -> None:
         ("types.functions.BaseFunction.get_call_type", "calls"),
         ("ir.Inst._rec_list_vars", "variables"),
         ("callconv.CPUCallConv.call_function", "lowering"),
+        ("typeinfer.ConstraintNetwork.propagate", "inference"),
         ("caching.CompileResultCacheImpl.get_filename_base", "stages"),
     ],
 )
@@ -114,6 +115,72 @@ def test_a_kernel_has_the_same_instructions_with_and_without_the_passes_that_are
 
     assert fence.options()
     assert len(text().splitlines()) == len(text(**fence.options()).splitlines()) > 100
+
+
+def test_variables_have_the_types_that_numba_gives_them() -> None:
+    """Types that become wider in a loop, tuples, records, branches that join, and a name that has none on one way."""
+    from numba import njit, typeof
+    from numba.core import typed_passes
+
+    kind = np.dtype([("a", np.int64), ("b", np.uint8)])
+
+    def mixed(rows, wanted):  # type: ignore[no-untyped-def]
+        found, last, pair = 0, 1, (1, 2.5)
+        for k in range(len(rows)):
+            if rows[k]["b"] == wanted:
+                last = last * 0.5
+                step = rows[k]["a"]
+            elif k > 3:
+                step = k
+                pair = (pair[0] + k, last)
+            found += min(step, 5) + int(last < 100)
+            rows[k]["a"] = found
+        return found + pair[1], last
+
+    args = (typeof(np.zeros(3, kind)), typeof(1))
+    stage = typed_passes.type_inference_stage
+    seen: list[tuple[object, ...]] = []
+
+    def noted(*words, **more):  # type: ignore[no-untyped-def]
+        made = stage(*words, **more)
+        seen.append((made.typemap, made.return_type, [str(one) for one in made.calltypes.values()]))
+        return made
+
+    typed_passes.type_inference_stage = noted
+    try:
+        njit(mixed).compile(args)
+        fence.part(njit(mixed)).compile(args)
+    finally:
+        typed_passes.type_inference_stage = stage
+    theirs, ours = (one for one in seen if len(one[0]) > 30)  # type: ignore[arg-type]
+    assert ours == theirs
+
+
+def test_a_statement_is_not_asked_again_where_nothing_changed() -> None:
+    from numba import njit, typeof
+    from numba.core import typeinfer
+
+    asked: dict[int, int] = {}
+    ask = typeinfer.IntrinsicCallConstraint.__call__
+
+    def counted(self, inferer):  # type: ignore[no-untyped-def]
+        asked[id(self)] = asked.get(id(self), 0) + 1
+        return ask(self, inferer)
+
+    def total(values):  # type: ignore[no-untyped-def]
+        found = 0
+        for k in range(len(values)):
+            found += values[k] * 2 - k
+        return found
+
+    typeinfer.IntrinsicCallConstraint.__call__ = counted
+    try:
+        fence.part(njit(total)).compile((typeof(np.zeros(3, np.int64)),))
+    finally:
+        typeinfer.IntrinsicCallConstraint.__call__ = ask
+    # numba asks each twice at least.
+    assert len(asked) >= 4
+    assert min(asked.values()) == 1
 
 
 def test_what_is_replaced_is_put_back() -> None:

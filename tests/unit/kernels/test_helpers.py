@@ -124,6 +124,15 @@ def test_the_kernels_that_are_compiled_first_are_kernels() -> None:
     assert list(ahead.kernels())[: len(first)] == first
 
 
+@pytest.mark.parametrize("cores", [1, 2, 3, 64])
+def test_each_kernel_is_compiled_by_one_process_whatever_it_has_in_common_with_others(cores: int) -> None:
+    groups = ahead.groups(cores)
+    assert sorted(one for some in groups for one in some) == sorted(ahead.kernels())
+    # Those that take longest begin at once.
+    assert groups[0][0] == helpers.FIRST[0]
+    assert (len(groups[0]) > 1) == (cores == 2)
+
+
 def test_recording_runs_no_machine_code_and_ends() -> None:
     with engine.recording() as calls:
         assert engine.choose(0) is MACHINE
@@ -381,7 +390,7 @@ def test_who_waits_has_another_helper_and_goes_on_when_there_is_machine_code(
 
 def test_nobody_waits_for_helpers_that_have_ended_or_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     helpers.wait()
-    helpers._state.waited = False
+    helpers._state.waited.clear()
     helpers._state.at_work, helpers._state.process = True, os.getpid()
     monkeypatch.setattr(helpers, "PATIENCE", 0.0)
     helpers.wait()
@@ -396,3 +405,38 @@ def test_only_a_window_of_many_packets_waits(packets: int, folder: Path, monkeyp
     helpers._state.at_work, helpers._state.process = True, os.getpid()
     assert engine.choose(10_000_000, packets=packets) is MIXED
     assert len(waited) == (packets > engine.MANY)
+
+
+@pytest.mark.parametrize("sets", [engine.MANY_SETS, engine.MANY_SETS + 1])
+def test_only_a_call_for_many_record_sets_waits(sets: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kwire.records import Record, encode
+    from kwire.records.columnar import decode_sets
+
+    waited: list[tuple[str, ...]] = []
+    monkeypatch.setattr(helpers, "wait", waited.append)
+    monkeypatch.setattr(engine, "_DISABLED", False)
+    helpers._state.at_work, helpers._state.process = True, os.getpid()
+    one = encode([Record(b"k", b"v")])
+    starts = np.arange(sets) * len(one)
+    found = decode_sets(np.frombuffer(one * sets, np.uint8), starts, np.full(sets, len(one)))
+    assert found.batch.num_rows == sets
+    assert waited == [helpers.OF_RECORDS] * (sets > engine.MANY_SETS)
+
+
+def test_who_waits_for_records_waited_for_packets_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(helpers, "at_work", lambda: True)
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        for name in helpers.OF_RECORDS:
+            (folder / f"{cache.QUICK}{name}-1.nbi").write_bytes(b"")
+
+    monkeypatch.setattr(helpers.time, "sleep", sleep)
+    for name in helpers.FIRST:
+        (folder / f"{name}-1.nbi").write_bytes(b"")
+    helpers.wait()
+    assert slept == []
+    helpers.wait(helpers.OF_RECORDS)
+    helpers.wait(helpers.OF_RECORDS)
+    assert len(slept) == 1

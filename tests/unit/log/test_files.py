@@ -8,6 +8,7 @@ import pytest
 
 from kwire import log
 from kwire.errors import CaptureError
+from kwire.log.files import with_topic
 from kwire.records import CONTROL_TYPES, Record, control_key, encode
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -114,3 +115,27 @@ def test_a_log_of_the_metadata_is_known_by_how_it_begins(tmp_path: Path, name: s
     folder.mkdir()
     (one,) = log.find(path.rename(folder / f"{0:020}.log"))
     assert (one.topic, one.partition) == ("orders", 3)
+
+
+def test_a_topic_that_no_folder_names_may_be_given(tmp_path: Path) -> None:
+    (tmp_path / f"{5:020}.log").write_bytes(encode([Record(b"k")]))
+    (one,) = log.find(tmp_path)
+    given = with_topic(one, "orders", 3)
+    assert (given.topic, given.partition, given.has_given_topic) == ("orders", 3, True)
+    # Secrets of the metadata log are left out of what was given as it, as of what is it.
+    assert not with_topic(one, "__cluster_metadata", 0).has_given_topic
+    assert with_topic(given, "orders") is given
+    for topic in ("", ".", "..", "a b", "a" * 250):
+        with pytest.raises(CaptureError, match="no topic is called"):
+            with_topic(one, topic)
+    with pytest.raises(CaptureError, match="the segment is one of orders-3, not of other"):
+        with_topic(given, "other")
+    with pytest.raises(CaptureError, match="the segment is one of orders-3, not of orders-4"):
+        with_topic(given, "orders", 4)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 16, b"no batch at all, but a text that is long enough"])
+def test_a_segment_without_a_batch_is_none_of_the_metadata_log(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / f"{0:020}.log").write_bytes(content)
+    (one,) = log.find(tmp_path)
+    assert one.topic is None

@@ -120,3 +120,15 @@ def test_control_records_are_decoded_in_any_topic() -> None:
     assert json.loads(rows[0]["decoded_value"]) == {"version": 0, "coordinator_epoch": 5}
     assert json.loads(rows[0]["decoded_key"]) == {"version": 0, "type": 1}
     assert json.loads(rows[1]["decoded_value"])["leader_id"] == 4
+
+
+def test_control_records_say_what_they_can_and_no_more() -> None:
+    key = control_key("commit")
+    found = internal.decode_control(key, None)
+    assert found is not None
+    assert (found[0], found[1]["type"], found[2]) == ("commit", 1, None)
+    for value in (b"", b"\0"):
+        with pytest.raises(DecodeError):
+            internal.decode_control(control_key("leader_change"), value)
+    for nothing in (None, b"", b"\0\0", b"\0\0\x7f\x7f"):
+        assert internal.decode_control(nothing, b"\0\0") is None

@@ -59,7 +59,7 @@ def test_the_table_is_made_once_and_again_when_a_folder_was_loaded(tmp_path: Pat
     assert after == [201, 3, 6]
 
 
-@pytest.mark.parametrize("damage", ["", "garbage", "cut", "one bit", "other types", "nothing"])
+@pytest.mark.parametrize("damage", ["", "garbage", "cut", "one bit", "other types", "no arrays", "nothing"])
 def test_a_kept_table_is_that_of_the_schemas_whatever_became_of_the_file(
     damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,6 +80,8 @@ def test_a_kept_table_is_that_of_the_schemas_whatever_became_of_the_file(
             np.save(packed, np.zeros(3))
         data = packed.getvalue()
         file.write_bytes(hashlib.sha256(data).digest() + data)
+    elif damage == "no arrays":
+        file.write_bytes(hashlib.sha256(b"no arrays").digest() + b"no arrays")
     elif damage == "nothing":
         file.unlink()
     parsed = count_programs(monkeypatch)

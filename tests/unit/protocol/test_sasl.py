@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kwire.errors import ProtocolError
-from kwire.protocol.sasl import OAuthBearer, Plain, Scram
+from kwire.errors import DecodeError, ProtocolError, UnsupportedVersionError
+from kwire.protocol.sasl import OAuthBearer, Plain, Scram, refusal, refused_by
 
 # RFC 7677, section 3.
 NONCE = "rOprNGfwEbeRWgbNEkqO"
@@ -87,3 +87,65 @@ def test_oauthbearer() -> None:
 )
 def test_no_password_is_shown(exchange: object) -> None:
     assert "wonderland" not in repr(exchange)
+
+
+def answered(body: bytes) -> bytes:
+    return b"\0\0\0\7" + body
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"\0\x3a\0\4oops\0\0\0\0", "oops"),
+        (b"\0\x3a\xff\xff\0\0\0\0", None),
+        # A null token, which no version allows.
+        (b"\0\x3a\0\4oops\xff\xff\xff\xff", "oops"),
+        # Cut off within the token, within the message, before it.
+        (b"\0\x3a\0\4oops\0\0", "oops"),
+        (b"\0\x3a\0\4oo", ""),
+        (b"\0\x3a", ""),
+    ],
+)
+def test_a_refusal_is_read_as_far_as_it_is_there(body: bytes, message: str | None) -> None:
+    found = refusal(answered(body), 36, 0)
+    assert found is not None
+    assert (found.body.error_code, found.body.error_message) == (58, message)
+    assert found.header.correlation_id == 7
+
+
+def test_what_is_no_refusal_is_none() -> None:
+    assert refusal(answered(b"\0\0\xff\xff\0\0\0\3tok"), 36, 0) is None
+    # Damaged, without an error, or with one that has no name.
+    assert refusal(answered(b"\0\0\xff\xff\xff\xff\xff\xff"), 36, 0) is None
+    assert refusal(answered(b"\x7f\xff\xff\xff\xff\xff\xff\xff"), 36, 0) is None
+    with pytest.raises(DecodeError):
+        refusal(answered(b"\0"), 36, 0)
+    with pytest.raises(UnsupportedVersionError):
+        refusal(answered(b"\0\x3a"), 36, 99)
+
+
+def test_a_refused_handshake_names_the_mechanisms_that_it_can() -> None:
+    whole = refusal(answered(b"\0\x21\0\0\0\1\0\5PLAIN"), 17, 1)
+    cut = refusal(answered(b"\0\x21\0\0\0\1\0\5PL"), 17, 1)
+    assert whole is not None
+    assert cut is not None
+    assert whole.body.mechanisms == ["PLAIN"]
+    assert (cut.body.error_code, cut.body.mechanisms) == (33, [])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "token", "error"),
+    [
+        ("SCRAM-SHA-256", b"e=unknown-user", "unknown-user"),
+        ("SCRAM-SHA-512", b"e=other-error,x=1", "other-error"),
+        ("SCRAM-SHA-256", b"v=rmF9pqV8S7suAoZWja4dJRkFsKQ=", None),
+        ("SCRAM-SHA-256", b"e=" + b"a" * 65, None),
+        ("OAUTHBEARER", b'{"status":"invalid_token"}', "invalid_token"),
+        ("OAUTHBEARER", b'{"scope":"a", "status" : "expired-token"}', "expired-token"),
+        ("OAUTHBEARER", b"", None),
+        ("PLAIN", b"e=unknown-user", None),
+        (None, b"e=unknown-user", None),
+    ],
+)
+def test_the_error_in_a_brokers_token(mechanism: str | None, token: bytes, error: str | None) -> None:
+    assert refused_by(mechanism, token) == error

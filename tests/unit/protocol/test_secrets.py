@@ -11,9 +11,17 @@ from canaries import canary, found
 import kwire
 from kwire import messages, schema
 from kwire.codec import reference, registry
+from kwire.codec.redacting import emptied
 from kwire.errors import EncodeError
 from kwire.protocol.describe import describe, to_json, undescribe
-from kwire.protocol.secrets import embedded, hidden_record, sasl_user
+from kwire.protocol.secrets import (
+    embedded,
+    hidden_record,
+    is_doubtful,
+    sasl_user,
+    secret_beginnings,
+    secret_record,
+)
 from kwire.wire import pack_uvarint
 
 PLAIN = messages.SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + canary("a").encode())
@@ -217,3 +225,31 @@ def test_the_name_of_an_entry_is_judged_once_for_all_its_synonyms(monkeypatch: p
     configs._names_a_secret.cache_clear()
     assert "redacted" not in str(shown)
     assert sorted(judged) == [name, "a"]
+
+
+def test_of_other_topics_only_whole_records_with_secrets_are_left_out():
+    """Not ``sure``: a value may be anybody's."""
+    value = record(messages.UserScramCredentialRecord(salt=b"s", stored_key=b"k", server_key=b"x"))
+    assert secret_record(value)
+    assert secret_record(value, sure=False)
+    for other in (value + b"\0", value[:-1], value[:4], b"", b"text", b"\1\x7f\0", b"\1\x02\0" + value[3:]):
+        assert not secret_record(other, sure=False), other
+        assert secret_record(other) == bool(other), other
+    assert value[:2] in secret_beginnings()
+    assert {one[0] for one in secret_beginnings()} == {0, 1}
+    assert hidden_record(value, sure=False) == b'{"redacted": %d}' % len(value)
+    assert hidden_record(None) is None
+
+
+def test_the_secret_fields_of_a_message_are_emptied_in_a_copy():
+    token = messages.SaslAuthenticateRequest(auth_bytes=b"password")
+    made = emptied(token)
+    assert made.auth_bytes == b""
+    assert token.auth_bytes == b"password"
+    plain = messages.HeartbeatRequest(group_id="g")
+    assert emptied(plain) is plain
+
+
+@pytest.mark.parametrize(("client_id", "doubtful"), [(None, False), ("", False), ("app-1 é", False), ("a\0\0", True)])
+def test_a_client_id_with_control_characters_is_doubtful(client_id: str | None, doubtful: bool):
+    assert is_doubtful(client_id) == doubtful

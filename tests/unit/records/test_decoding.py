@@ -6,6 +6,7 @@ import random
 import struct
 import subprocess
 import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -231,6 +232,23 @@ def test_a_wrong_checksum_of_a_large_batch_is_seen() -> None:
     assert to_arrow(good + bad, columns=["crc_ok"]).column(0).to_pylist() == [True, False]
 
 
+def short(magic: int) -> bytes:
+    """A message of magic 0, which is as short as one can be, that says it has another."""
+    made = bytearray(message(None, None, magic=0))
+    made[16] = magic
+    made[12:16] = struct.pack(">I", zlib.crc32(made[16:]))
+    return bytes(made)
+
+
+def lengthened(data: bytes, at: int, more: int) -> bytes:
+    """A message of magic 1 with another length at a position, and a checksum that is right."""
+    (size,) = struct.unpack_from(">i", data, at)
+    made = bytearray(data)
+    made[at : at + 4] = struct.pack(">i", size + more)
+    made[12:16] = struct.pack(">I", zlib.crc32(made[16:]))
+    return bytes(made)
+
+
 @pytest.mark.parametrize(
     ("bad", "where", "text"),
     [
@@ -247,6 +265,15 @@ def test_a_wrong_checksum_of_a_large_batch_is_seen() -> None:
         (message(None, b"no gzip", attributes=1), 0, "gzip data"),
         (message(None, gzipped(b""), attributes=1), 0, "end in the middle"),
         (message(None, gzipped(message(magic=0)), attributes=1), 0, "a message of magic 0 inside"),
+        (short(1), 0, "14 bytes is too short for magic 1"),
+        (message(None, gzipped(short(1)), attributes=1), 0, "14 bytes is too short for magic 1"),
+        (message(None, gzipped(message()[:8] + struct.pack(">i", 13) + bytes(20)), attributes=1), 0, "13 bytes: what"),
+        (message(None, gzipped(message(None, None, attributes=1)), attributes=1), 0, "without a value"),
+        (lengthened(message(b"k", b"value"), 31, 1), 0, "a value of 6 bytes, 5 bytes left"),
+        (lengthened(message(b"k", b"value"), 31, -1), 0, "a value of 4 bytes, but 5 bytes up to the end"),
+        (lengthened(message(b"k", b"value"), 26, 100), 0, "a key of 101 bytes"),
+        (batch(b"\x00" * 8, 1), 61, "record 0: "),
+        (batch(b"\x0e" + b"\x80" * 7, 1), 61, "record 0: "),
         (batch(b"x", 1, attributes=7), 0, "codec 7 is not defined"),
         (message(None, b"x", attributes=4), 0, "zstd is not defined for magic 1"),
     ],

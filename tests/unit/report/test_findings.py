@@ -72,6 +72,20 @@ def found(rule: str, *batches: tuple[str, pa.RecordBatch], **changes: Any) -> li
     return made
 
 
+def wrote(connection: int, epoch: int, **more: Any) -> Row:
+    return {"connection": connection, "producer_id": 7, "producer_epoch": epoch, "sequence": 0} | more
+
+
+def held(seconds: int, at: int = 0) -> list[Row]:
+    """Responses to a reader of committed records, one each second, that bring nothing."""
+    return [{"api_name": "Fetch", "direction": "response", "last_stable_offset": 5, "high_watermark": 9,
+             "record_bytes": 0, "at": at + k} for k in range(seconds + 1)]  # fmt: skip
+
+
+def read(seconds: int, at: int = 0) -> list[Row]:
+    return [row | {"last_stable_offset": 9, "record_bytes": 50} for row in held(seconds, at)]
+
+
 def produce(count: int, **more: Any) -> list[Row]:
     return [{"api_name": "Produce", "batches": 1, "records": 1, "record_bytes": 100, "at": k / count * 50} | more
             for k in range(count)]  # fmt: skip
@@ -99,6 +113,17 @@ def beats(*times: float) -> list[Row]:
 
 def of_group(api: str, **more: Any) -> Row:
     return {"api_name": api, "group_id": "g", "member_id": "m", **more}
+
+
+def happened(event: str, *times: float, **more: Any) -> list[Row]:
+    """Events of a group of the consumer protocol."""
+    return [{"event": event, "kind": "consumer", "group_id": "g", "at": at, **more} for at in times]
+
+
+def delivered(outcome: str, count: int, delivery: int, **more: Any) -> list[Row]:
+    """Ranges of records that a member of a share group had."""
+    base: Row = {"group_id": "s", "member_id": "m", "outcome": outcome, "delivery_count": delivery}
+    return [{**base, "lock_timeout_ms": 30_000, "first_offset": k, "at": k, **more} for k in range(count)]
 
 
 def single(count: int, requests: int = 1) -> list[Row]:
@@ -308,6 +333,35 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
         lambda: [("calls", beats(0, 3, 13.5, 16))],
         lambda: [("calls", beats(0, 3, 12.5, 16))],
     ),
+    "stuck-reconciliation": (
+        lambda: [("group_events", [*happened("rebalance_began", 0), *happened("revoked", 1, member_id="m")]),
+                 ("calls", [of_group("ConsumerGroupHeartbeat", at=at, generation=1) for at in range(0, 65, 5)])],
+        # It ended in time; and another one is on for less.
+        lambda: [("group_events", [*happened("rebalance_began", 0), *happened("synced", 50, member_id="m"),
+                                   *happened("rebalance_ended", 59), *happened("rebalance_began", 70)]),
+                 ("calls", [of_group("ConsumerGroupHeartbeat", at=at, generation=1) for at in range(0, 129, 5)])],
+    ),
+    "classic-group": (
+        lambda: [("group_events", [*happened("joined", 0), *happened("joined", 1, kind="classic", assignor="range",
+                                                                     group_id="old")])],
+        # Connect has no other protocol; and another broker.
+        lambda: [("group_events", [*happened("joined", 0), *happened("joined", 1, kind="classic", assignor="sessioned"),
+                                   *happened("joined", 1, kind="classic", assignor="range", broker_port=9093)])],
+    ),
+    "commits-in-rebalance": (
+        lambda: [("group_events", happened("commit_refused", *range(5), error_name="STALE_MEMBER_EPOCH"))],
+        lambda: [("group_events", [*happened("commit_refused", *range(4), error_name="STALE_MEMBER_EPOCH"),
+                                   *happened("commit_refused", *range(9), error_name="OFFSET_METADATA_TOO_LARGE")])],
+    ),
+    "poison-records": (
+        lambda: [("share_deliveries", delivered("released", 1, 3))],
+        lambda: [("share_deliveries", [*delivered("released", 50, 2), *delivered("accepted", 50, 5)])],
+    ),
+    "lock-timeouts": (
+        lambda: [("share_deliveries", delivered("expired", 5, 1))],
+        lambda: [("share_deliveries", [*delivered("expired", 4, 1), *delivered("released", 50, 1),
+                                       *delivered("expired", 4, 1, member_id="other")])],
+    ),
     "late-polls": (
         lambda: [("calls", [of_group("JoinGroup"), of_group("LeaveGroup"), of_group("JoinGroup"),
                             of_group("ConsumerGroupHeartbeat", generation=-1)])],
@@ -396,6 +450,18 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
     "aborted-transactions": (
         lambda: [("calls", ended("one", 10, 10))],
         lambda: [("calls", [*ended("one", 10, 11), *ended("two", 9, 0)])],
+    ),
+    "zombie-producers": (
+        lambda: [("records", [wrote(3, 1, at=1), wrote(4, 2, at=2), wrote(3, 1, at=3)])],
+        # One client goes on to a newer epoch; another producer; two that write with the same epoch.
+        lambda: [("records", [wrote(3, 1, at=1), wrote(3, 2, at=2), wrote(3, 1, at=3), wrote(4, 1, producer_id=8),
+                              wrote(5, 2, producer_id=9), wrote(6, 2, producer_id=9)])],
+    ),
+    "held-back-readers": (
+        lambda: [("partitions", [*held(40), *read(20, at=40)])],
+        lambda: [("partitions", [*held(29), *({**row, "topic": "half"} for row in (*held(40), *read(50, at=40))),
+                                 *({**row, "topic": "all", "last_stable_offset": -1} for row in held(40)),
+                                 *({**row, "topic": "got", "record_bytes": 5} for row in held(40))])],
     ),
     "throttled": (
         lambda: [("calls", answers(3, "Produce", throttle_ms=20))],
@@ -513,6 +579,22 @@ def test_a_rule_finds_what_it_is_about_and_not_what_is_nearly_so(rule: str) -> N
     assert one.last_seen is not None
     assert one.first_seen <= one.last_seen
     assert found(rule, *(rows(*each) for each in nearly())) == []
+
+
+def test_a_group_of_any_protocol_that_rebalances_over_and_over_is_found_with_the_causes() -> None:
+    events = happened("rebalance_began", *range(0, 50, 5), cause="session_timeout")
+    (one,) = found("rebalance-loop", rows("group_events", events))
+    assert one.summary == "10 rebalances, 10 in a minute; causes: session timeout (10)"
+    assert found("rebalance-loop", rows("group_events", events[:9])) == []
+    classic = [row | {"kind": "classic"} for row in events]
+    (one,) = found("rebalance-loop", rows("group_events", classic), rows("calls", joins(10)))
+    assert one.summary.endswith("0 members left; joined: one (10); causes: session timeout (10)")
+
+
+def test_heartbeats_of_the_newer_protocols_are_late_after_the_session_timeout_of_brokers() -> None:
+    (one,) = found("late-heartbeats", rows("group_events", happened("heartbeat_late", 9, duration_ms=46_000.0)))
+    assert one.summary == "up to 46.0 s between heartbeats, with a session timeout of 45 s"
+    assert found("late-heartbeats", rows("group_events", happened("heartbeat_late", 9, duration_ms=44_000.0))) == []
 
 
 def test_a_finding_says_who_how_often_and_where() -> None:

@@ -9,6 +9,7 @@ import ssl
 import pytest
 from tls_connections import VECTORS, Talk, between, heard, made13, vector
 
+from kwire.errors import CaptureError
 from kwire.tls import Decryptor, KeyLog, Verdict
 from kwire.tls.decryptor import Plain
 
@@ -359,26 +360,33 @@ def test_what_is_no_tls_is_said() -> None:
 # --- state ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - set(UNSUPPORTED) - {"tls12-renegotiation"}))
-def test_a_state_goes_on_where_it_was(name: str) -> None:
+@pytest.mark.parametrize("size", [50, 200])
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(UNSUPPORTED)))
+def test_a_state_goes_on_where_it_was(name: str, size: int) -> None:
+    """Between two keys, too (``tls12-renegotiation``)."""
     talk = vector(name)
     keys = KeyLog(talk.keys)
 
     def through_json(decryptor: Decryptor) -> Decryptor:
         return Decryptor.restored(json.loads(json.dumps(decryptor.state())), keys)
 
-    found = heard(talk, size=200, between=through_json)
+    found = heard(talk, size=size, between=through_json)
     assert found.said == expected(name)
+    assert found.lost == (0, 0)
 
 
-def test_a_state_from_between_two_keys_says_what_it_has_lost() -> None:
+@pytest.mark.parametrize("before", [3, [], {"hellos": ["", ""]}, "the whole state"])
+def test_a_handshake_before_that_is_none_is_refused(before: object) -> None:
     talk = vector("tls12-renegotiation")
     keys = KeyLog(talk.keys)
-    found = heard(talk, size=200, between=lambda decryptor: Decryptor.restored(decryptor.state(), keys))
-    lines, answers = expected("tls12-renegotiation")
-    assert lines.startswith(found.said[0])
-    assert answers.startswith(found.said[1])
-    assert sum(found.lost) > 0
+    states = []
+    heard(talk, size=200, between=lambda decryptor: states.append(decryptor.state()) or decryptor)
+    (state, *_) = [one for one in states if one["agreed"]["before"] is not None]
+    inner = state["agreed"]["before"]
+    assert inner["before"] is None
+    state["agreed"]["before"] = {**inner, "before": inner} if before == "the whole state" else before
+    with pytest.raises(CaptureError, match="not the state of a TLS connection"):
+        Decryptor.restored(state, keys)
 
 
 def test_no_secret_is_shown() -> None:

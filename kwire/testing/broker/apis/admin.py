@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from kwire import messages
 from kwire.codec.objects import WireMessage
@@ -11,10 +12,23 @@ from kwire.testing.broker.apis.leading import leader_error
 from kwire.testing.broker.asking import Ask
 from kwire.testing.broker.logs import RefusedError
 
-__all__ = ["create_partitions", "create_topics", "delete_records", "delete_topics", "describe_configs"]
+__all__ = [
+    "alter_configs",
+    "create_partitions",
+    "create_topics",
+    "delete_records",
+    "delete_topics",
+    "describe_configs",
+    "incremental_alter_configs",
+]
 
 _TOPIC: Final = 2
 """The resource type of topics."""
+_GROUP: Final = 32
+"""The resource type of groups."""
+Configs = dict[str, str | None]
+_SET, _DELETE, _APPEND, _SUBTRACT = range(4)
+"""Operations of IncrementalAlterConfigs (KIP-339)."""
 _MOST_CONFIGS: Final = 16 << 10
 """Characters of the configuration of a topic."""
 _BY_STATE_SINCE: Final = 6
@@ -129,3 +143,69 @@ def describe_configs(ask: Ask) -> WireMessage:
             if one.configuration_keys is None or name in one.configuration_keys
         ]
     return kind(results=made)
+
+
+def alter_configs(ask: Ask) -> WireMessage:
+    """Topics get another configuration in place of theirs."""
+    kind = messages.AlterConfigsResponse
+
+    def changed(one: Any, before: Configs) -> Configs:
+        return {entry.name: entry.value for entry in one.configs}
+
+    return kind(responses=_altered(ask, kind.AlterConfigsResourceResponse, changed))
+
+
+def incremental_alter_configs(ask: Ask) -> WireMessage:
+    """Single entries of the configuration of topics are set, deleted, or get more or fewer words."""
+    kind = messages.IncrementalAlterConfigsResponse
+
+    def changed(one: Any, before: Configs) -> Configs:
+        made = dict(before)
+        for entry in one.configs:
+            words = [word for word in (made.get(entry.name) or "").split(",") if word]
+            given = (entry.value or "").split(",")
+            if entry.config_operation == _SET:
+                made[entry.name] = entry.value
+            elif entry.config_operation == _DELETE:
+                made.pop(entry.name, None)
+            elif entry.config_operation == _APPEND:
+                made[entry.name] = ",".join([*words, *(word for word in given if word not in words)])
+            elif entry.config_operation == _SUBTRACT:
+                made[entry.name] = ",".join(word for word in words if word not in given)
+            else:
+                raise RefusedError(ErrorCode.INVALID_REQUEST, f"there is no operation {entry.config_operation}")
+        return made
+
+    return kind(responses=_altered(ask, kind.AlterConfigsResourceResponse, changed))
+
+
+def _altered(ask: Ask, kind: Callable[..., Any], changed: Callable[[Any, Configs], Configs]) -> list[Any]:
+    """What became of each resource; nodes take every change, and forget it."""
+    made = []
+    for one in ask.body.resources:
+        answer = kind(resource_type=one.resource_type, resource_name=one.resource_name, error_message=None)
+        made.append(answer)
+        of_topic = one.resource_type == _TOPIC
+        topic = ask.cluster.topics.get(one.resource_name) if of_topic else None
+        answer.error_code = ask.refused(one.resource_name if of_topic else None)
+        if of_topic and topic is None:
+            answer.error_code = answer.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if answer.error_code or (topic is None and one.resource_type != _GROUP):
+            continue
+        groups = ask.cluster.group_configs
+        try:
+            if topic is None and len(groups) >= ask.cluster.settings.max_groups:
+                raise RefusedError(ErrorCode.INVALID_CONFIG, "too many groups have a configuration")
+            configs = changed(one, groups.get(one.resource_name, {}) if topic is None else topic.configs)
+            if sum(len(name) + len(value or "") for name, value in configs.items()) > _MOST_CONFIGS:
+                raise RefusedError(ErrorCode.INVALID_CONFIG, "the configuration is too long")
+        except RefusedError as error:
+            answer.error_code, answer.error_message = error.code, error.why
+            continue
+        if ask.body.validate_only:
+            continue
+        if topic is None:
+            groups[one.resource_name] = configs
+        else:
+            topic.configs = configs
+    return made

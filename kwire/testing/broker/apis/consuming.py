@@ -25,9 +25,7 @@ def heartbeat(ask: Ask) -> WireMessage:
     group = None if code else cluster.group(body.group_id)
     if not code and group is None:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if not code and ask.version >= 1 and body.subscribed_topic_regex:
-        code = ErrorCode.INVALID_REGULAR_EXPRESSION
-    if not code and group is not None and group.members:
+    if not code and group is not None and (group.members or group.share is not None):
         code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if code or group is None:
         return kind(error_code=code)
@@ -84,6 +82,7 @@ def describe(ask: Ask) -> WireMessage:
                     client_id=one.client_id,
                     client_host=f"/{one.host}",
                     subscribed_topic_names=list(one.topics),
+                    subscribed_topic_regex=None if one.pattern is None else one.pattern.pattern,
                     assignment=now,
                     target_assignment=later,
                     member_type=1,

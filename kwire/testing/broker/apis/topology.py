@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Final
 from uuid import UUID
 
 from kwire import messages
@@ -14,6 +15,11 @@ from kwire.testing.broker.logs import Log, RefusedError, Topic
 
 __all__ = ["api_versions", "describe_cluster", "find_coordinator", "metadata"]
 
+FEATURES: Final = (("group.version", 1), ("transaction.version", 2))
+"""What a cluster of a new release has enabled: the consumer protocol (KIP-848), transactions v2 (KIP-890)."""
+_FEATURES_SINCE: Final = "4.0.0"
+_ZERO_SINCE: Final = 4
+"""The version from which clients know features that begin with 0. Before, they are left out."""
 _LISTS_ITS_OWN = "2.4"
 """The release from which a refused ApiVersions says which versions of it there are (KIP-511)."""
 
@@ -30,7 +36,18 @@ def api_versions(ask: Ask) -> WireMessage:
         kind.ApiVersion(api_key=key, min_version=one.low, max_version=one.high)
         for key, one in cluster.announced.items()
     ]
-    return kind(error_code=ask.refused(), api_keys=rows)
+    made = kind(error_code=ask.refused(), api_keys=rows)
+    if cluster.at_least(_FEATURES_SINCE):
+        if ask.version >= _ZERO_SINCE:
+            made.supported_features = [
+                kind.SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in FEATURES
+            ]
+        made.finalized_features_epoch = 1
+        made.finalized_features = [
+            kind.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in FEATURES
+        ]
+    return made
 
 
 def metadata(ask: Ask) -> WireMessage:

@@ -140,7 +140,6 @@ def test_protocols_are_not_mixed_and_old_releases_have_none() -> None:
 @pytest.mark.parametrize(
     ("more", "code"),
     [
-        ({"subscribed_topic_regex": ".*"}, ErrorCode.INVALID_REGULAR_EXPRESSION),
         ({"server_assignor": "mine"}, ErrorCode.UNSUPPORTED_ASSIGNOR),
         ({"group_id": ""}, ErrorCode.INVALID_REQUEST),
         ({"member_epoch": 3}, ErrorCode.UNKNOWN_MEMBER_ID),
@@ -181,3 +180,31 @@ def test_the_state_needs_no_sockets() -> None:
     found = group.heartbeat(BEAT(member_id="a", subscribed_topic_names=["t"]), ("c", "h"), "new", {}, 0.0)
     assert isinstance(found, Consumer)
     assert group.due() == 45.0
+
+
+def subscribe(bench: Bench, regex: str | None, epoch: int = 0, number: str = "a") -> Any:
+    request = BEAT(group_id="g", member_id=number, member_epoch=epoch, subscribed_topic_regex=regex)
+    if epoch == 0:
+        request.topic_partitions, request.rebalance_timeout_ms = [], 60_000
+    return bench.client().ask(request, 1)
+
+
+def test_an_expression_subscribes_to_topics_that_match_it_as_a_whole() -> None:
+    bench = Bench()
+    for name in ("orders-a", "orders-b", "my-orders-c"):
+        bench.cluster.create_topic(name)
+    answer = subscribe(bench, "orders-.*")
+    assert answer.error_code == 0
+    assert len(answer.assignment.topic_partitions) == 2
+    bench.cluster.create_topic("orders-d")
+    assert len(subscribe(bench, None, 1).assignment.topic_partitions) == 3
+    assert len(subscribe(bench, "", 2).assignment.topic_partitions) == 0
+    described = messages.ConsumerGroupDescribeRequest(group_ids=["g"])
+    subscribe(bench, "my.*", 2)
+    (member,) = bench.client().ask(described, 1).groups[0].members
+    assert member.subscribed_topic_regex == "my.*"
+
+
+@pytest.mark.parametrize("text", ["(", "(a+)+b", ".*.*.*.*x", "a{9}{9}", "(?:a|b)*", "\\1", "x{99999999999999}"])
+def test_what_is_no_expression_or_may_take_long_is_refused(text: str) -> None:
+    assert subscribe(Bench(), text).error_code == ErrorCode.INVALID_REGULAR_EXPRESSION

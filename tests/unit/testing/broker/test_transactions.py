@@ -4,54 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker_talk import THREE, Bench, Client, fetch_request, part_of, produce
+from broker_talk import Bench, Client, Producer, fetch_request, part_of
 
 from kwire import messages, records
 from kwire.protocol.error_codes import ErrorCode
 from kwire.testing.broker.logs import Topic
-
-
-class Producer:
-    """A transactional producer, as of Kafka 3.9."""
-
-    def __init__(self, bench: Bench, name: str = "t") -> None:
-        self.bench, self.name, self.sequence = bench, name, 0
-        self.client = bench.client()
-        answer = self.init()
-        self.id, self.epoch = answer.producer_id, answer.producer_epoch
-
-    def init(self, **more: Any) -> Any:
-        request = messages.InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=10_000, **more)
-        return self.client.ask(request, 4)
-
-    def add(self, *topics: str) -> list[int]:
-        kind = messages.AddPartitionsToTxnRequest
-        request = kind(
-            v3_and_below_transactional_id=self.name,
-            v3_and_below_producer_id=self.id,
-            v3_and_below_producer_epoch=self.epoch,
-            v3_and_below_topics=[kind.AddPartitionsToTxnTopic(name=name, partitions=(0,)) for name in topics],
-        )
-        answer = self.client.ask(request, 3)
-        return [one.results_by_partition[0].partition_error_code for one in answer.results_by_topic_v3_and_below]
-
-    def write(self, topic: Topic) -> int:
-        data = records.encode(
-            THREE,
-            producer_id=self.id,
-            producer_epoch=self.epoch,
-            base_sequence=self.sequence,
-            is_transactional=True,
-        )
-        code = int(produce(self.client, topic, data, 9, transactional_id=self.name).error_code)
-        self.sequence += 0 if code else 3
-        return code
-
-    def end(self, committed: bool, version: int = 3) -> Any:
-        request = messages.EndTxnRequest(
-            transactional_id=self.name, producer_id=self.id, producer_epoch=self.epoch, committed=committed
-        )
-        return self.client.ask(request, version)
 
 
 def committed(client: Client, topic: Topic, offset: int = 0) -> Any:
@@ -195,3 +152,23 @@ def test_offsets_count_when_the_transaction_is_committed() -> None:
     assert [add(), commit(6)] == [0, 0]
     producer.end(True)
     assert fetched(True) == (6, 0)
+
+
+def test_in_version_2_what_nothing_was_sent_of_is_aborted() -> None:
+    bench = Bench("4.4")
+    bench.cluster.create_topic("orders")
+    producer = Producer(bench)
+    assert producer.end(True, 5).error_code == ErrorCode.INVALID_TXN_STATE
+    answer = producer.end(False, 5)
+    assert (answer.error_code, answer.producer_epoch) == (0, producer.epoch + 1)
+
+
+def test_in_version_2_a_client_asks_again_with_the_epoch_that_it_had() -> None:
+    bench = Bench("4.4")
+    bench.cluster.create_topic("orders")
+    producer = Producer(bench)
+    producer.add("orders")
+    first, again = producer.end(True, 5), producer.end(True, 5)
+    assert (first.error_code, first.producer_epoch) == (0, producer.epoch + 1)
+    assert (again.error_code, again.producer_epoch) == (0, producer.epoch + 1)
+    assert producer.end(False, 5).error_code == ErrorCode.PRODUCER_FENCED

@@ -1,0 +1,192 @@
+"""Folds: state machines that steps become rows by, and ``Story``, which has one for each owner and place.
+
+A history is a subclass of ``Fold`` and a ``History`` that names it. A fold gives ``Row`` objects, which are dicts with
+the columns that it knows. ``Story`` adds those of the frame. A row that stands for another frame than the step's own
+says so under ``FRAME``.
+
+Rules kept here:
+
+- ``Story`` keeps at most ``History.most`` things (``Fold.size``). The fold that was asked longest ago goes first.
+- What has no owner is a row with a status, and changes no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kwire import stored
+from kwire.history.asked import Asked
+from kwire.history.steps import NOBODY, OK, Reader, Step, saved, step_of
+
+__all__ = ["GIVEN_UP", "STATUSES", "UNPAIRED", "Fold", "History", "Row", "Story"]
+
+Row = dict[str, Any]
+"""Type: the columns of a row by name. Times are nanoseconds since 1970."""
+
+UNPAIRED: Final = "unpaired"
+GIVEN_UP: Final = "given_up"
+
+STATUSES: Final = {
+    "ok": "what happened",
+    "malformed": "the body of a frame is not what its version says: what it said is not known",
+    "unreadable": "a frame is incomplete: what it said is not known",
+    "unpaired": "a response whose request is not known: whose it is is not known",
+    "given_up": "what was known of this key was given up to bound memory: its history begins anew after this row",
+}
+"""The words of ``status`` that all histories share."""
+
+
+class Fold:
+    """The history of one owner and place.
+
+    ``size``: about how many things it holds. With 0 it knows nothing, and is not kept.
+    """
+
+    size: int = 1
+
+    def __init__(self, owner: str, place: str) -> None:
+        self.owner = owner
+        self.place = place
+
+    def take(self, step: Step) -> Iterable[Row]:
+        """The rows that a step gives. Steps come in order of time."""
+        raise NotImplementedError
+
+    def over(self) -> Iterable[Row]:
+        """The rows of what is still open when the capture ends. They stand at the last step that was taken."""
+        return ()
+
+    def named(self) -> Row:
+        """The columns that say whose history it is, for a row about the fold itself."""
+        raise NotImplementedError
+
+    def save(self) -> Any:
+        """What it knows, as JSON has it."""
+        raise NotImplementedError
+
+    def restore(self, state: Any) -> None:
+        """Takes over what ``save`` gave. Raises one of ``stored.UNFIT``."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """A kind of history: how frames become steps, and steps rows.
+
+    - ``name``: that of its table.
+    - ``reads``: a reader for each kind of message (``kwire.history.steps.kind_of``).
+    - ``fold``: makes the fold of an owner and place.
+    - ``by_place``: whether each place has a fold of its own, or the owner one for all.
+    - ``most``: things that are kept at once (``Fold.size``).
+    - ``at_end``: whether ``Fold.over`` gives rows.
+    """
+
+    name: str
+    reads: Mapping[int, Reader]
+    fold: Callable[[str, str], Fold]
+    by_place: bool = True
+    most: int = 1 << 19
+    at_end: bool = False
+
+
+class Story:
+    """The histories of all owners that steps are of."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._asked = Asked()
+        self._folds: dict[tuple[str, str], Fold] = {}
+        self._last: dict[tuple[str, str], Step] = {}
+        self._size = 0
+
+    def take(self, step: Step) -> Iterator[Row]:
+        """The rows that a step gives, as the capture has it."""
+        return self.fold(self._asked.paired(step))
+
+    def fold(self, step: Step) -> Iterator[Row]:
+        """The rows that a step gives whose request is known already."""
+        if step.status != OK:
+            yield framed({"status": step.status, "error": step.error}, step)
+            return
+        if step.owner is None:
+            yield framed({"status": UNPAIRED, "error": "its request is not in the capture, or was given up"}, step)
+            return
+        if step.owner == NOBODY:
+            return
+        key = (step.owner, step.place if self._history.by_place else "")
+        one = self._folds.pop(key, None)
+        if one is None:
+            one = self._history.fold(*key)
+        else:
+            self._size -= one.size
+        for row in one.take(step):
+            yield framed(row, step)
+        if not one.size:
+            self._last.pop(key, None)
+            return
+        # It stands last: who is given up is the one that was asked longest ago.
+        self._folds[key] = one
+        self._size += one.size
+        if self._history.at_end:
+            self._last[key] = step
+        while self._size > self._history.most and len(self._folds) > 1:
+            yield self._given_up(step)
+
+    def _given_up(self, step: Step) -> Row:
+        key = next(iter(self._folds))
+        one = self._folds.pop(key)
+        self._last.pop(key, None)
+        self._size -= one.size
+        why = f"more than {self._history.most} things are kept of all histories at once"
+        return framed({**one.named(), "status": GIVEN_UP, "error": why}, step)
+
+    def over(self) -> Iterator[Row]:
+        """The rows of what is still open at the end of the capture."""
+        for key, step in self._last.items():
+            for row in self._folds[key].over():
+                yield framed(row, step)
+        self._last.clear()
+
+    def save(self) -> dict[str, Any]:
+        """All that is known, as JSON has it, to go on elsewhere."""
+        return {
+            "asked": self._asked.save(),
+            "folds": [[*key, one.save(), self._saved(key)] for key, one in self._folds.items()],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes over what ``save`` gave. Raises one of ``stored.UNFIT`` for what that is not."""
+        self._asked.restore(state["asked"])
+        for owner, place, said, last in state["folds"]:
+            one = self._history.fold(stored.text(owner), stored.text(place))
+            one.restore(said)
+            self._folds[owner, place] = one
+            self._size += one.size
+            if last is not None:
+                self._last[owner, place] = step_of(last)
+
+    def _saved(self, key: tuple[str, str]) -> list[Any] | None:
+        last = self._last.get(key)
+        return None if last is None else saved(last._replace(request=None, said={}))
+
+
+def framed(row: Row, step: Step) -> Row:
+    """A row with the columns of the frame that shows it."""
+    host, port, client_id = step.client
+    made = {
+        "capture": step.capture,
+        "connection": step.connection,
+        "frame": step.frame,
+        "timestamp": step.time,
+        "client_host": host,
+        "client_port": port,
+        "client_id": client_id,
+        "broker_host": step.broker[0],
+        "broker_port": step.broker[1],
+        "status": OK,
+        "error": None,
+    }
+    made.update(row)
+    return made

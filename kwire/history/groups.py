@@ -1,0 +1,415 @@
+"""The history ``group_events``: what happened to the members of groups, and why.
+
+``Group`` is the state machine of one group, of any of the four protocols. It holds what is known of each member, and of
+the rebalance that is on. ``classic`` and ``reconciling`` have the rules of the protocols: JoinGroup and SyncGroup, and
+the heartbeats of KIP-848, KIP-932 and KIP-1071.
+
+Rules kept here:
+
+- A rebalance begins with the first frame that shows it. Its cause is the first request since the last rebalance that
+  begins one. Without such a request, it is a member whose session timeout was over. Else it is not in the capture.
+- Where the capture began within the life of a group, the cause of what was going on is not known.
+- What a member has is known from its joining on, or from the first assignment that names all it has.
+- A late heartbeat of a classic group is later than its session timeout. The other protocols do not tell it: there, a
+  heartbeat is late after three of the intervals that the broker asked for.
+
+Source: Kafka's GroupCoordinator and GroupMetadataManager; KIP-62, KIP-345, KIP-848, KIP-932, KIP-1071.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from kwire import stored
+from kwire.history import classic, reconciling
+from kwire.history.fold import GIVEN_UP, Fold, History, Row
+from kwire.history.group_steps import CLASSIC, HEARTBEATS, KINDS, READS
+from kwire.history.members import MS, NOT_CAPTURED, Cause, Member, Parts, Rebalance, duration, flat, listed
+from kwire.history.steps import Said, Step
+from kwire.protocol.error_codes import ErrorCode, error_name
+from kwire.schema.keys import ApiKey
+
+__all__ = ["CAUSES", "EVENTS", "GROUPS", "Group"]
+
+MOST_MEMBERS: Final = 1 << 15
+"""Members of one group."""
+MOST_PENDING: Final = 64
+"""Requests of one group that may have begun a rebalance."""
+
+EVENTS: Final = {
+    "joined": "a member is in the group, with this epoch",
+    "rejoined": "a member that was in the group joined the new generation (classic)",
+    "left": "a member is not in the group any more: it left, was removed, or did not come back",
+    "fenced": "the broker does not take a member for one any more: `error_name` says as what",
+    "synced": "a member has what it was assigned: SyncGroup was answered, or it said that it owns just that",
+    "assigned": "a member got partitions, or tasks",
+    "revoked": "partitions, or tasks, were taken from a member",
+    "heartbeat_late": "a heartbeat came late: `duration_ms` after the last sign of life",
+    "epoch_bumped": "the generation of a classic group, or the epoch of a member, is another",
+    "rebalance_began": "the first sign of a rebalance, with its cause",
+    "rebalance_ended": "the assignment is there (classic), or each member has what it is to have; `duration_ms` since "
+    "its cause, or its first sign",
+    "coordinator_moved": "another broker coordinates the group",
+    "commit_refused": "the broker did not take committed offsets: `error_name` says why",
+}
+"""What each ``event`` means."""
+
+CAUSES: Final = {
+    "join": "a member joined, and was none before",
+    "rejoin": "a member joined again, without having been asked to",
+    "subscription": "a member wants other topics, or brought another topology",
+    "leave": "a member left, or an administrator removed it",
+    "session_timeout": "a member was silent for as long as its session timeout, or for several intervals",
+    "rebalance_timeout": "a member did not follow a rebalance within its rebalance timeout",
+    "instance": "another member has the same group_instance_id",
+    "coordinator": "a broker said that it does not coordinate the group",
+    "not_in_capture": "the capture does not show it",
+}
+"""What each ``cause`` means."""
+
+_FENCED: Final = (
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.FENCED_MEMBER_EPOCH,
+    ErrorCode.STALE_MEMBER_EPOCH,
+    ErrorCode.UNRELEASED_INSTANCE_ID,
+)
+_OVERTAKEN: Final = (
+    ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.STALE_MEMBER_EPOCH,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.FENCED_MEMBER_EPOCH,
+)
+"""Errors of commits that a rebalance explains."""
+
+
+class Group(Fold):
+    """One group."""
+
+    def __init__(self, owner: str, place: str) -> None:
+        super().__init__(owner, place)
+        self.size = 0
+        self.kind: str | None = None
+        self.epoch: int | None = None
+        self.members: dict[str, Member] = {}
+        self.pending: list[Cause] = []
+        """Requests since the last rebalance that may have begun the next, in order."""
+        self.rebalance: Rebalance | None = None
+        self.last: Cause = NOT_CAPTURED
+        """Why the epoch is what it is."""
+        self.assignor: str | None = None
+        self.names: dict[str, str] = {}
+        """Names of topics by their ids."""
+        self.loose: set[tuple[str, int]] = set()
+        """Partitions that were taken from members in this rebalance, and given to nobody yet."""
+        self.moved: int | None = None
+        """When the epoch or an assignment was last seen to change."""
+        self.now: int | None = None
+        self.broker: tuple[str, int] | None = None
+        self.node: int | None = None
+
+    # --- what steps come to -------------------------------------------------------------------------------------------
+
+    def take(self, step: Step) -> Iterable[Row]:
+        if step.time is not None:
+            self.now = step.time
+        self.kind = KINDS.get(ApiKey(step.api), self.kind)
+        if step.api == ApiKey.FIND_COORDINATOR:
+            yield from self._found(step)
+        elif not step.response:
+            yield from self._asked(step)
+        elif step.request is not None:
+            yield from self._answered(step, step.request)
+        while len(self.members) > MOST_MEMBERS:
+            yield self._forgotten()
+
+    def _asked(self, step: Step) -> Iterator[Row]:
+        self.size = max(self.size, 1)
+        if step.api in CLASSIC:
+            yield from classic.asked(self, step)
+        elif step.api in HEARTBEATS:
+            yield from reconciling.asked(self, step)
+        elif step.api == ApiKey.OFFSET_COMMIT and self.kind == "classic":
+            # A commit counts as a sign of life (KIP-62).
+            one = self.members.get(step.said["member"])
+            if one is not None and one.interval == 0:
+                one.heard = self.now
+
+    def _answered(self, step: Step, request: Step) -> Iterator[Row]:
+        code = step.said["code"]
+        yield from self._of_broker(step, code)
+        if step.api in CLASSIC:
+            yield from classic.answered(self, step, request)
+        elif step.api in HEARTBEATS:
+            yield from reconciling.answered(self, step, request)
+        else:
+            yield from self._committed(step, request)
+
+    # --- the coordinator ----------------------------------------------------------------------------------------------
+
+    def _of_broker(self, step: Step, code: int) -> Iterator[Row]:
+        if code == ErrorCode.NOT_COORDINATOR:
+            if self.broker == step.broker:
+                self.broker = self.node = None
+                cause = Cause("coordinator", None, step.capture, step.connection, step.frame, step.time)
+                yield self.row("coordinator_moved", cause=cause, detail=f"{_place(step.broker)} is not it any more")
+        elif code != ErrorCode.COORDINATOR_NOT_AVAILABLE:
+            self.broker = step.broker
+
+    def _found(self, step: Step) -> Iterator[Row]:
+        said, request = step.said, step.request
+        if request is None or said["code"] != 0 or said["node"] < 0:
+            return
+        self.size = max(self.size, 1)
+        before, self.node = self.node, said["node"]
+        if before is not None and before != self.node:
+            self.broker = None
+            cause = Cause("coordinator", None, request.capture, request.connection, request.frame, request.time)
+            detail = f"node {self.node} ({_place((said['host'], said['port']))}) after node {before}"
+            yield self.row("coordinator_moved", cause=cause, detail=detail)
+
+    # --- commits ------------------------------------------------------------------------------------------------------
+
+    def _committed(self, step: Step, request: Step) -> Iterator[Row]:
+        asked = request.said
+        for code, count in step.said["codes"]:
+            overtaken = code in _OVERTAKEN
+            cause = self.rebalance.cause if self.rebalance is not None else self.last
+            yield self.row(
+                "commit_refused",
+                member=self.members.get(asked["member"]),
+                member_id=asked["member"] or None,
+                group_instance_id=asked["instance"],
+                epoch=asked["generation"],
+                error_name=error_name(code) or str(code),
+                cause=cause if overtaken else None,
+                detail="1 partition" if count == 1 else f"{count} partitions",
+            )
+
+    # --- for the protocols --------------------------------------------------------------------------------------------
+
+    def row(self, event: str, *, member: Member | None = None, cause: Cause | None = None, **columns: Any) -> Row:
+        """A row of this group."""
+        made: Row = {
+            "group_id": self.owner,
+            "kind": self.kind,
+            "event": event,
+            "epoch": self.epoch,
+            "assignor": self.assignor,
+        }
+        if member is not None:
+            made |= {"member_id": member.id, "group_instance_id": member.instance, "epoch": member.epoch}
+        if cause is not None:
+            made |= cause.columns()
+        return made | columns
+
+    def named(self) -> Row:
+        return {"group_id": self.owner, "kind": self.kind}
+
+    def member(self, step: Step, said: Said, *, new: bool = False) -> Member:
+        """The member that a request is of. It is added if it is not known."""
+        number = said["member"]
+        one = self.members.get(number)
+        if one is None:
+            one = self.members[number] = Member(number, parts=frozenset() if new else None)
+            self.size += one.size
+        host, _, client = step.client
+        one.host, one.client_id = host, client
+        if said.get("instance") is not None:
+            one.instance = said["instance"]
+        return one
+
+    def remove(self, number: str) -> Member | None:
+        """Forgets a member."""
+        one = self.members.pop(number, None)
+        if one is not None:
+            self.size -= one.size
+        return one
+
+    def _forgotten(self) -> Row:
+        one = self.remove(next(iter(self.members)))
+        assert one is not None
+        why = f"more than {MOST_MEMBERS} members of one group are kept"
+        return {**self.named(), "member_id": one.id, "status": GIVEN_UP, "error": why}
+
+    def give(self, one: Member, has: Any) -> tuple[Parts | None, Parts | None]:
+        """Gives a member what it has from now on. Returns what it gained and lost, None if that is not known."""
+        before, after = one.parts, flat(has)
+        for topic, id_, _ in (each for each in has if len(each) == 3):
+            if id_ is not None and topic is not None:
+                self.names[id_] = topic
+        self.size += len(after) - len(before or ())
+        one.parts = after
+        if before is None:
+            return None, None
+        return after - before, before - after
+
+    def changed(self, one: Member, has: Any, cause: Cause | None, **columns: Any) -> Iterator[Row]:
+        """The rows of another assignment."""
+        gained, lost = self.give(one, has)
+        assert one.parts is not None
+        count = len(one.parts)
+        if gained is None:
+            # What it had before is not known.
+            yield self.row("assigned", member=one, cause=cause, partitions=count, **columns)
+            return
+        if lost:
+            shown = listed(lost, self.names)
+            yield self.row("revoked", member=one, cause=cause, lost=shown, partitions=count, **columns)
+        if gained:
+            shown = listed(gained, self.names)
+            yield self.row("assigned", member=one, cause=cause, gained=shown, partitions=count, **columns)
+
+    def has_lost(self, one: Member | None) -> Row:
+        """The column ``lost`` of a member that is no member any more."""
+        if one is None or one.parts is None:
+            return {}
+        return {"lost": listed(one.parts, self.names), "partitions": 0}
+
+    def may_begin(self, word: str, member_id: str | None, step: Step) -> None:
+        """A request that may begin a rebalance."""
+        self.pending.append(Cause(word, member_id or None, step.capture, step.connection, step.frame, self.now))
+        if len(self.pending) > MOST_PENDING:
+            del self.pending[1]
+
+    def took_back(self, step: Step) -> None:
+        """A request began no rebalance."""
+        self.pending = [one for one in self.pending if not one.is_of(step)]
+
+    def begin(self, cause: Cause) -> Row:
+        """The row of a rebalance that begins."""
+        since = cause.time if cause.time is not None else self.now
+        self.rebalance = Rebalance(since, cause, False)
+        self.last = cause
+        return self.row("rebalance_began", cause=cause)
+
+    def end(self, *, at: int | None = None) -> Iterator[Row]:
+        """The row of a rebalance that ends, if one was on."""
+        on, self.rebalance = self.rebalance, None
+        self.loose.clear()
+        self.pending = [one for one in self.pending if on is not None and _is_later(one, at or self.now)]
+        if on is not None:
+            took = duration(on.since, self.now if at is None else at)
+            yield self.row("rebalance_ended", cause=on.cause, duration_ms=took)
+
+    def cause(self, *, known: bool) -> Cause:
+        """Why a rebalance begins. ``known``: whether the capture has the group from before it."""
+        if not known:
+            return NOT_CAPTURED
+        # Who was silent for too long is dropped then, whatever comes later.
+        over = [each for each in map(self._silence, self.members.values()) if each is not None]
+        return min([*self.pending, *over], key=lambda each: each.time or 0, default=NOT_CAPTURED)
+
+    def _silence(self, one: Member) -> Cause | None:
+        """The session timeout of a member, if it is over."""
+        when = one.silent_since(self.now)
+        return None if when is None else Cause("session_timeout", one.id, None, None, None, when)
+
+    def fenced(self, step: Step, said: Said, code: int) -> Iterator[Row]:
+        """A member that is none for the broker, if ``code`` says so."""
+        if code not in _FENCED:
+            return
+        number = said["member"]
+        one = self.members.get(number)
+        cause = self._of_fence(one, said, code)
+        columns: Row = {"member_id": number or None, "group_instance_id": said.get("instance")}
+        if code not in (ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNRELEASED_INSTANCE_ID):
+            columns |= self.has_lost(one)
+            self.remove(number)
+            if cause.word in ("session_timeout", "rebalance_timeout"):
+                self.pending.append(cause if cause.time is not None else cause._replace(time=self.now))
+        epoch = said.get("generation", said.get("epoch"))
+        yield self.row("fenced", cause=cause, **columns | {"epoch": epoch, "error_name": error_name(code) or str(code)})
+
+    def _of_fence(self, one: Member | None, said: Said, code: int) -> Cause:
+        if code in (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID):
+            other = next(
+                (
+                    each
+                    for each in self.members.values()
+                    if each.instance == said.get("instance") and each.id != said["member"] and each.joined is not None
+                ),
+                None,
+            )
+            return NOT_CAPTURED if other is None or other.joined is None else other.joined._replace(word="instance")
+        if one is not None and one.removed is not None:
+            return one.removed
+        if one is not None and one.was_silent is not None:
+            return Cause("session_timeout", one.id, None, None, None, one.was_silent)
+        on = self.rebalance
+        if one is not None and on is not None and one.is_behind(on.since, self.now):
+            return Cause("rebalance_timeout", one.id, None, None, None, None)
+        if code in (ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.STALE_MEMBER_EPOCH):
+            return self.last
+        return NOT_CAPTURED
+
+    def late(self, one: Member, most: int | None) -> Iterator[Row]:
+        """The row of a heartbeat that is late. ``most``: nanoseconds from the last sign of life, None if not known."""
+        one.was_silent = None
+        if most and one.heard is not None and self.now is not None and self.now - one.heard >= most:
+            one.was_silent = one.heard + most
+            took = duration(one.heard, self.now)
+            said = f"allowed: {most // MS / 1000:g} s"
+            yield self.row("heartbeat_late", member=one, duration_ms=took, detail=said)
+
+    # --- state --------------------------------------------------------------------------------------------------------
+
+    def save(self) -> Any:
+        on = self.rebalance
+        return {
+            "kind": self.kind,
+            "epoch": self.epoch,
+            "members": [one.save() for one in self.members.values()],
+            "pending": [list(one) for one in self.pending],
+            "rebalance": None if on is None else [on.since, list(on.cause), on.bumped],
+            "last": list(self.last),
+            "assignor": self.assignor,
+            "names": self.names,
+            "loose": sorted(self.loose),
+            "moved": self.moved,
+            "now": self.now,
+            "broker": self.broker,
+            "node": self.node,
+        }
+
+    def restore(self, state: Any) -> None:
+        self.kind = None if state["kind"] is None else stored.text(state["kind"])
+        self.epoch = stored.optional(state["epoch"], -(1 << 31), 1 << 31)
+        for said in state["members"]:
+            one = Member.restored(said)
+            self.members[one.id] = one
+        self.pending = [Cause.restored(one) for one in state["pending"]]
+        if state["rebalance"] is not None:
+            since, cause, bumped = state["rebalance"]
+            self.rebalance = Rebalance(_time(since), Cause.restored(cause), stored.truth(bumped))
+        self.last = Cause.restored(state["last"])
+        self.assignor = None if state["assignor"] is None else stored.text(state["assignor"])
+        self.names = {stored.text(id_): stored.text(name) for id_, name in state["names"].items()}
+        self.loose = {(stored.text(one), stored.number(part, -(1 << 31))) for one, part in state["loose"]}
+        self.moved = _time(state["moved"])
+        self.now = _time(state["now"])
+        if state["broker"] is not None:
+            host, port = state["broker"]
+            self.broker = (stored.text(host), stored.number(port, 0))
+        self.node = stored.optional(state["node"], -(1 << 31))
+        self.size = 1 + sum(one.size for one in self.members.values())
+
+
+def _time(value: Any) -> int | None:
+    return stored.optional(value, -(1 << 63), (1 << 63) - 1)
+
+
+def _is_later(cause: Cause, than: int | None) -> bool:
+    return cause.time is not None and than is not None and cause.time > than
+
+
+def _place(broker: tuple[str, int]) -> str:
+    host, port = broker
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+GROUPS: Final = History(name="group_events", reads=READS, fold=Group)
+"""The history of groups (``History``)."""

@@ -1,0 +1,460 @@
+"""The history ``share_deliveries``: which records of share groups were delivered, to whom, and what became of them.
+
+``Shares`` is the state machine of a group. It knows where the session of each member is, and has ``Deliveries`` for
+each partition: ranges of offsets that somebody has acquired, and those that were given back. A row is a range with one
+outcome.
+
+Rules kept here:
+
+- A request acknowledges. Its response says whether the broker took that: the outcome is known then.
+- A lock that is over, by the clock of the capture, is ``expired``. That is seen with the next frame of the partition.
+- Records that are delivered again while somebody has them were given back by the broker: the member's session ended,
+  or it left.
+- Requests of a session are numbered. If one is missing, or was not answered in the capture, what the member had is
+  ``unknown`` from there on.
+- At most ``MOST_RANGES`` ranges of a partition are kept. The oldest is a row with the status ``given_up``.
+
+Source: KIP-932 (share groups), KIP-1222 (renewals); Kafka's SharePartition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
+
+from kwire import stored
+from kwire.history.fold import GIVEN_UP, Fold, History, Row
+from kwire.history.members import MS
+from kwire.history.steps import Names, Reader, Said, Step, kind_of, topic_of
+from kwire.protocol.error_codes import error_name
+from kwire.schema.keys import ApiKey
+
+__all__ = ["DELIVERIES", "OUTCOMES", "Deliveries", "Shares"]
+
+MOST_RANGES: Final = 4096
+"""Ranges of one partition that somebody has."""
+MOST_MEMBERS: Final = 4096
+"""Members of one group whose sessions are followed."""
+MOST_ENDED: Final = 1024
+"""Ranges that were given back, and are remembered until they are delivered again."""
+
+OUTCOMES: Final = {
+    "accepted": "the member has processed them",
+    "released": "the member gave them back: they are delivered again",
+    "rejected": "the member refused them: they are never delivered again",
+    "gap": "the member says that there are no such records",
+    "renewed": "the member keeps them for another lock timeout (KIP-1222)",
+    "expired": "the lock timeout was over before the member acknowledged",
+    "taken_back": "they were delivered again before that: the session of the member ended, or it left",
+    "refused": "the broker did not take the acknowledgement: `error_name` says why",
+    "held": "the capture ends while the member has them",
+    "unknown": "frames of the member are missing in the capture",
+}
+"""What each ``outcome`` means."""
+
+_TYPES: Final = ("gap", "accepted", "released", "rejected", "renewed")
+"""The outcome by the number in ``acknowledge_types``."""
+_AGAIN: Final = ("released", "expired", "taken_back")
+
+_Made = Iterator[tuple[str | None, str, Said]]
+
+
+# --- steps ------------------------------------------------------------------------------------------------------------
+
+
+def _place(topic: list[str | None], partition: int) -> str:
+    return f"{topic[1] or ''}:{partition}"
+
+
+def _acks(batches: Any) -> list[list[int]]:
+    """Runs of offsets with one type: [first, last, type]."""
+    made: list[list[int]] = []
+    for one in batches:
+        types = list(one.acknowledge_types)
+        if len(types) <= 1:
+            made.append([one.first_offset, one.last_offset, *(types or [0])])
+            continue
+        for offset, type_ in zip(range(one.first_offset, one.last_offset + 1), types, strict=False):
+            if made and made[-1][2] == type_ and made[-1][1] == offset - 1 >= one.first_offset:
+                made[-1][1] = offset
+            else:
+                made.append([offset, offset, type_])
+    return made
+
+
+def _asks(body: Any, names: Names) -> _Made:
+    said = {"member": body.member_id, "epoch": body.share_session_epoch}
+    group = body.group_id or ""
+    yield group, "", said
+    for topic in body.topics:
+        named = topic_of(topic.topic_id, names)
+        for one in topic.partitions:
+            acks = _acks(one.acknowledgement_batches)
+            if acks:
+                yield group, _place(named, one.partition_index), {**said, "topic": named, "acks": acks}
+
+
+def _fetched(body: Any, names: Names) -> _Made:
+    for topic in body.responses:
+        named = topic_of(topic.topic_id, names)
+        for one in topic.partitions:
+            some = [[each.first_offset, each.last_offset, each.delivery_count] for each in one.acquired_records]
+            said = {
+                "topic": named,
+                "code": one.acknowledge_error_code,
+                "acquired": some,
+                "lock": body.acquisition_lock_timeout_ms,
+            }
+            yield None, _place(named, one.partition_index), said
+    yield None, "", {"code": body.error_code}
+
+
+def _acknowledged(body: Any, names: Names) -> _Made:
+    for topic in body.responses:
+        named = topic_of(topic.topic_id, names)
+        for one in topic.partitions:
+            said = {"topic": named, "code": one.error_code, "acquired": [], "lock": body.acquisition_lock_timeout_ms}
+            yield None, _place(named, one.partition_index), said
+    yield None, "", {"code": body.error_code}
+
+
+_READS: Final[dict[int, Reader]] = {
+    kind_of(ApiKey.SHARE_FETCH, False): _asks,
+    kind_of(ApiKey.SHARE_FETCH, True): _fetched,
+    kind_of(ApiKey.SHARE_ACKNOWLEDGE, False): _asks,
+    kind_of(ApiKey.SHARE_ACKNOWLEDGE, True): _acknowledged,
+}
+
+
+# --- the fold ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, frozen=True)
+class _Range:
+    """Offsets that a member has, or had. ``lock``: milliseconds, 0 if it is not known. Times are nanoseconds."""
+
+    first: int
+    last: int
+    member: str
+    count: int
+    since: int | None
+    """When they were acquired,"""
+    until: int | None
+    """and when the lock is over."""
+    lock: int
+    capture: str
+    connection: int
+    frame: int
+    outcome: str = ""
+    before: str | None = None
+    """The outcome of the delivery before this one."""
+
+    def within(self, first: int, last: int) -> _Range:
+        """The part of it that is in another range."""
+        return replace(self, first=max(self.first, first), last=min(self.last, last))
+
+    def without(self, first: int, last: int) -> Iterator[_Range]:
+        """The parts of it that are not."""
+        if self.first < first:
+            yield replace(self, last=min(self.last, first - 1))
+        if self.last > last:
+            yield replace(self, first=max(self.first, last + 1))
+
+
+class Deliveries:
+    """The deliveries of one partition to one group."""
+
+    def __init__(self, owner: str, place: str) -> None:
+        self.owner = owner
+        self.place = place
+        self.topic: list[str | None] = [None, place.rpartition(":")[0] or None]
+        self.held: list[_Range] = []
+        """Ranges that members have, in the order in which they were acquired."""
+        self.ended: list[_Range] = []
+        """Ranges that were given back."""
+        self.now: int | None = None
+
+    @property
+    def size(self) -> int:
+        """How many ranges it knows."""
+        return 1 + len(self.held) + len(self.ended)
+
+    def take(self, step: Step) -> Iterator[Row]:
+        """The rows of a step of this partition."""
+        self.now = self.now if step.time is None else step.time
+        self.topic = step.said["topic"] if step.said["topic"][0] else self.topic
+        yield from self._expired()
+        if step.response and step.request is not None:
+            yield from self._answered(step, step.request)
+        while len(self.held) > MOST_RANGES:
+            one = self.held.pop(0)
+            why = f"more than {MOST_RANGES} ranges of a partition are kept"
+            yield self._row(one, None) | {"status": GIVEN_UP, "error": why}
+
+    def lose(self, member: str, outcome: str, now: int | None) -> Iterator[Row]:
+        """The rows of what a member does not have any more, or may not have."""
+        self.now = self.now if now is None else now
+        yield from self._expired()
+        gone = [one for one in self.held if one.member == member]
+        self.held = [one for one in self.held if one.member != member]
+        for one in gone:
+            yield self._ends(one, outcome, None if outcome == "unknown" else self.now)
+
+    def over(self, now: int | None) -> Iterator[Row]:
+        """The rows of what is held at the end."""
+        self.now = self.now if now is None else now
+        yield from self._expired()
+        for one in self.held:
+            yield self._row(one, "held", self.now)
+        self.held = []
+
+    def named(self) -> Row:
+        """The columns that say which partition and group it is."""
+        topic, id_ = self.topic
+        partition = int(self.place.rpartition(":")[2])
+        return {"group_id": self.owner, "topic": topic, "topic_id": id_, "partition": partition}
+
+    def _row(self, one: _Range, outcome: str | None, at: int | None = None, **columns: Any) -> Row:
+        held = None if at is None or one.since is None else max(0, at - one.since) / MS
+        return {
+            **self.named(),
+            "first_offset": one.first,
+            "last_offset": one.last,
+            "member_id": one.member,
+            "delivery_count": one.count,
+            "previous_outcome": one.before,
+            "acquired_at": one.since,
+            "acquired_capture": one.capture,
+            "acquired_connection": one.connection,
+            "acquired_frame": one.frame,
+            "lock_timeout_ms": one.lock or None,
+            "outcome": outcome,
+            "held_ms": held,
+            **columns,
+        }
+
+    def _expired(self) -> Iterator[Row]:
+        """The rows of locks that are over."""
+        now = self.now
+        over = [one for one in self.held if one.until is not None and now is not None and one.until <= now]
+        if over:
+            self.held = [one for one in self.held if one not in over]
+        for one in over:
+            yield self._ends(one, "expired", one.until)
+
+    def _ends(self, one: _Range, outcome: str, at: int | None) -> Row:
+        if outcome in _AGAIN:
+            self.ended.append(replace(one, outcome=outcome))
+            del self.ended[:-MOST_ENDED]
+        return self._row(one, outcome, at)
+
+    def _answered(self, step: Step, request: Step) -> Iterator[Row]:
+        said, member = step.said, request.said["member"] or ""
+        if request.place == step.place:
+            for first, last, type_ in request.said["acks"]:
+                if said["code"]:
+                    name = error_name(said["code"]) or str(said["code"])
+                    yield self._unknown(first, last, member, "refused") | {"error_name": name}
+                else:
+                    yield from self._acknowledged(first, last, type_, member, said["lock"])
+        for first, last, count in said["acquired"]:
+            yield from self._acquired(first, last, count, step, member)
+
+    def _unknown(self, first: int, last: int, member: str, outcome: str) -> Row:
+        """The row of a range that is not known to have been acquired."""
+        return {
+            **self.named(),
+            "first_offset": first,
+            "last_offset": last,
+            "member_id": member,
+            "outcome": outcome,
+        }
+
+    def _taken(self, first: int, last: int, member: str | None = None) -> list[_Range]:
+        """Takes a range out of what is held (by a member): the parts that were."""
+        found, left = [], []
+        for one in self.held:
+            if one.last < first or one.first > last or (member is not None and one.member != member):
+                left.append(one)
+            else:
+                found.append(one.within(first, last))
+                left += one.without(first, last)
+        self.held = left
+        return found
+
+    def _acknowledged(self, first: int, last: int, type_: int, member: str, lock: int) -> Iterator[Row]:
+        outcome = _TYPES[type_] if 0 <= type_ < len(_TYPES) else str(type_)
+        done = first
+        for one in sorted(self._taken(first, last, member), key=lambda each: each.first):
+            if one.first > done:
+                yield self._unknown(done, one.first - 1, member, outcome)
+            done = one.last + 1
+            if outcome == "renewed":
+                lasts = lock or one.lock
+                until = None if self.now is None or not lasts else self.now + lasts * MS
+                self.held.append(replace(one, until=until, lock=lasts))
+                yield self._row(one, outcome, self.now)
+            else:
+                yield self._ends(one, outcome, self.now)
+        if done <= last:
+            # It was acquired before the capture began.
+            yield self._unknown(done, last, member, outcome)
+
+    def _acquired(self, first: int, last: int, count: int, step: Step, member: str) -> Iterator[Row]:
+        for one in self._taken(first, last):
+            yield self._ends(one, "taken_back", self.now)
+        lock = max(0, step.said["lock"])
+        until = None if self.now is None or not lock else self.now + lock * MS
+        new = _Range(first, last, member, count, self.now, until, lock, step.capture, step.connection, step.frame)
+        ended, self.ended = self.ended, []
+        pieces = [new]
+        for one in ended:
+            if one.last < first or one.first > last:
+                self.ended.append(one)
+                continue
+            self.ended += one.without(first, last)
+            left: list[_Range] = []
+            for piece in pieces:
+                if piece.last < one.first or piece.first > one.last:
+                    left.append(piece)
+                else:
+                    left += [replace(piece.within(one.first, one.last), before=one.outcome)]
+                    left += piece.without(one.first, one.last)
+            pieces = left
+        self.held += sorted(pieces, key=lambda each: each.first)
+
+    # --- state --------------------------------------------------------------------------------------------------------
+
+    def save(self) -> Any:
+        """What it knows, as JSON has it."""
+        some = [[[getattr(one, each.name) for each in fields(one)] for one in each] for each in (self.held, self.ended)]
+        return {"topic": self.topic, "held": some[0], "ended": some[1], "now": self.now}
+
+    def restore(self, state: Any) -> None:
+        """Takes over what ``save`` gave. Raises one of ``stored.UNFIT``."""
+        topic, id_ = state["topic"]
+        self.topic = [None if topic is None else stored.text(topic), None if id_ is None else stored.text(id_)]
+        self.held = [_restored(one) for one in state["held"]]
+        self.ended = [_restored(one) for one in state["ended"]]
+        self.now = stored.optional(state["now"], -(1 << 63), (1 << 63) - 1)
+
+
+def _restored(values: Any) -> _Range:
+    first, last, member, count, since, until, lock, capture, connection, frame, outcome, before = values
+    times = (stored.optional(one, -(1 << 63), (1 << 63) - 1) for one in (since, until))
+    return _Range(
+        stored.number(first, -(1 << 63), (1 << 63) - 1),
+        stored.number(last, -(1 << 63), (1 << 63) - 1),
+        stored.text(member),
+        stored.number(count, -(1 << 15)),
+        next(times),
+        next(times),
+        stored.number(lock, 0),
+        stored.text(capture),
+        stored.number(connection, 0),
+        stored.number(frame, 0),
+        stored.text(outcome),
+        None if before is None else stored.text(before),
+    )
+
+
+@dataclass(slots=True)
+class _Session:
+    """Where the requests of a member are. ``open``: the latest of them has no response yet."""
+
+    connection: int
+    epoch: int
+    open: bool
+
+
+class Shares(Fold):
+    """The deliveries of all partitions to one group."""
+
+    def __init__(self, owner: str, place: str) -> None:
+        super().__init__(owner, place)
+        self.size = 0
+        self.parts: dict[str, Deliveries] = {}
+        self.sessions: dict[str, _Session] = {}
+        self.now: int | None = None
+
+    def take(self, step: Step) -> Iterable[Row]:
+        self.now = self.now if step.time is None else step.time
+        if step.place:
+            part = self.parts.get(step.place)
+            if part is None:
+                part = self.parts[step.place] = Deliveries(self.owner, step.place)
+            else:
+                self.size -= part.size
+            yield from part.take(step)
+            self.size += part.size
+        elif not step.response:
+            yield from self._asked(step)
+        elif step.request is not None:
+            yield from self._answered(step.request)
+
+    def _asked(self, step: Step) -> Iterator[Row]:
+        member, epoch = step.said["member"] or "", step.said["epoch"]
+        before = self.sessions.pop(member, None)
+        if before is None:
+            self.size += 1
+        elif epoch >= 0 and (before.open or epoch not in (0, _after(before.epoch))):
+            yield from self._lose(member, "unknown")
+        self.sessions[member] = _Session(step.connection, epoch, True)
+        if len(self.sessions) > MOST_MEMBERS:
+            gone = next(iter(self.sessions))
+            del self.sessions[gone]
+            self.size -= 1
+            yield from self._lose(gone, "unknown")
+
+    def _answered(self, request: Step) -> Iterator[Row]:
+        member = request.said["member"] or ""
+        session = self.sessions.get(member)
+        if session is not None and session.epoch == request.said["epoch"]:
+            session.open = False
+        if request.said["epoch"] < 0:
+            # The session is over: the broker takes back what it had.
+            yield from self._lose(member, "taken_back")
+            if self.sessions.pop(member, None) is not None:
+                self.size -= 1
+
+    def _lose(self, member: str, outcome: str) -> Iterator[Row]:
+        for part in self.parts.values():
+            self.size -= part.size
+            yield from part.lose(member, outcome, self.now)
+            self.size += part.size
+
+    def over(self) -> Iterable[Row]:
+        for part in self.parts.values():
+            yield from part.over(self.now)
+
+    def named(self) -> Row:
+        return {"group_id": self.owner}
+
+    def save(self) -> Any:
+        return {
+            "parts": [[place, one.save()] for place, one in self.parts.items()],
+            "sessions": [[who, one.connection, one.epoch, one.open] for who, one in self.sessions.items()],
+            "now": self.now,
+        }
+
+    def restore(self, state: Any) -> None:
+        for place, said in state["parts"]:
+            one = self.parts[stored.text(place)] = Deliveries(self.owner, place)
+            int(place.rpartition(":")[2])
+            one.restore(said)
+        for who, connection, epoch, is_open in state["sessions"]:
+            self.sessions[stored.text(who)] = _Session(
+                stored.number(connection, 0), stored.number(epoch, -1), stored.truth(is_open)
+            )
+        self.now = stored.optional(state["now"], -(1 << 63), (1 << 63) - 1)
+        self.size = sum(one.size for one in self.parts.values()) + len(self.sessions)
+
+
+def _after(epoch: int) -> int:
+    """The number of the next request of a session."""
+    return 1 if epoch == (1 << 31) - 1 else epoch + 1
+
+
+DELIVERIES: Final = History(name="share_deliveries", reads=_READS, fold=Shares, by_place=False, at_end=True)
+"""The history of the records of share groups (``History``)."""

@@ -1,0 +1,383 @@
+"""What happened to one group, transaction or record: the lines of ``kwire why``, in order of time.
+
+A ``Story`` says which tables it reads. It takes their rows, and keeps those of its subject as ``Line`` objects: when,
+what, who, and the frame that shows it.
+
+Rules kept here:
+
+- A line says what a row says. What is not in the capture has no line, and the headline names it.
+- At most ``MOST_LINES`` lines are kept, the latest ones. The headline says how many were left out.
+"""
+
+from __future__ import annotations
+
+import heapq
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kwire.errors import KwireError
+from kwire.naming import counted
+from kwire.records.arrow_types import TIMESTAMP
+from kwire.tables import group_events, showing
+from kwire.tables.showing import Column
+from kwire.tables.terminal import texts_of_times
+
+__all__ = ["MOST_LINES", "SCHEMA", "SHOWN", "Group", "Line", "Record", "Story", "Transaction", "batch_of", "text_of"]
+
+MOST_LINES: Final = 2000
+"""Lines of a story (int)."""
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("time", TIMESTAMP),
+        pa.field("what", pa.string(), nullable=False),
+        pa.field("who", pa.string()),
+        pa.field("detail", pa.string()),
+        pa.field("capture", pa.string(), nullable=False),
+        pa.field("connection", pa.int64()),
+        pa.field("frame", pa.int64()),
+    ]
+)
+"""One row for each line of a story."""
+
+
+@dataclass(slots=True, order=True)
+class Line:
+    """A line of a story. ``time``: microseconds since 1970, None if the capture does not state it."""
+
+    time: int | None
+    what: str
+    who: str | None = None
+    detail: str | None = None
+    capture: str = ""
+    connection: int | None = None
+    frame: int | None = None
+
+
+@dataclass(slots=True)
+class Story:
+    """What is told of one subject."""
+
+    lines: list[tuple[int, int, Line]] = field(default_factory=list)
+    count: int = 0
+
+    @property
+    def tables(self) -> Mapping[str, Sequence[str] | None]:
+        """The tables that it reads, with their columns."""
+        raise NotImplementedError
+
+    def add(self, name: str, batch: pa.RecordBatch) -> None:
+        """Take rows of the table ``name``."""
+        for one in self.chosen(name, batch).to_pylist():
+            self.take(name, one)
+
+    def chosen(self, name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of the subject, with times as microseconds."""
+        columns = [_numbers(one) for one in batch.filter(self.mask(name, batch)).columns]
+        return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+    def mask(self, name: str, batch: pa.RecordBatch) -> Any:
+        """Which rows are of the subject."""
+        raise NotImplementedError
+
+    def take(self, name: str, row: dict[str, Any]) -> None:
+        """Take a row of the subject."""
+        raise NotImplementedError
+
+    def headline(self) -> list[str]:
+        """What the story says together, in sentences."""
+        raise NotImplementedError
+
+    def say(self, line: Line) -> None:
+        """Keep a line."""
+        self.count += 1
+        at = -(1 << 62) if line.time is None else line.time
+        heapq.heappush(self.lines, (at, self.count, line))
+        if len(self.lines) > MOST_LINES:
+            heapq.heappop(self.lines)
+
+    def result(self) -> list[Line]:
+        """The lines in order."""
+        return [line for _, _, line in sorted(self.lines, key=lambda one: one[:2])]
+
+    def left_out(self) -> list[str]:
+        """Says how many lines were not kept."""
+        more = self.count - len(self.lines)
+        return [f"{counted(more, 'earlier line')} left out."] if more else []
+
+
+def _numbers(column: pa.Array) -> pa.Array:
+    """Times, also those in structs, as microseconds."""
+    type_ = column.type
+    if pa.types.is_dictionary(type_):
+        return column.dictionary_decode()
+    if pa.types.is_timestamp(type_):
+        return column.cast(pa.int64())
+    if pa.types.is_list(type_) and pa.types.is_struct(type_.value_type):
+        inner = column.flatten()
+        names = [one.name for one in type_.value_type]
+        parts = [_numbers(inner.field(k)) for k in range(len(names))]
+        values = pa.StructArray.from_arrays(parts, names)
+        lengths = [0 if one is None else one for one in pc.list_value_length(column).to_pylist()]
+        offsets = [0]
+        for one in lengths:
+            offsets.append(offsets[-1] + one)
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+    return column
+
+
+# --- subjects ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Transaction(Story):
+    """All transactions of a transactional id."""
+
+    name: str = ""
+    ends: dict[str, int] = field(default_factory=dict)
+    last: dict[str, Any] | None = None
+
+    @property
+    def tables(self) -> Mapping[str, Sequence[str] | None]:
+        return {"transactions": None}
+
+    def mask(self, name: str, batch: pa.RecordBatch) -> Any:
+        return pc.equal(batch.column("transactional_id"), self.name)
+
+    def take(self, name: str, row: dict[str, Any]) -> None:
+        self.ends[row["end"]] = self.ends.get(row["end"], 0) + 1
+        self.last = row
+        who = _client(row["client_id"], row["client_host"], row["client_port"])
+        of = f"producer {row['producer_id']}, epoch {row['producer_epoch']}"
+        for event in row["events"]:
+            last = event is row["events"][-1]
+            detail = f"{of}: {row['cause']}" if last and row["cause"] else of
+            self.say(Line(event["time"], event["event"], who, detail, event["capture"], event["connection"],
+                          event["frame"]))  # fmt: skip
+        if row["end"] in ("open", "unknown"):
+            time = row["events"][-1]["time"] if row["events"] else None
+            said = row["cause"] or "no end of it is in the capture"
+            self.say(Line(time, f"end {row['end']}", who, f"{of}: {said}", row["capture"], row["connection"],
+                          row["frame"]))  # fmt: skip
+        if row["held_records"]:
+            who = ", ".join(row["held_readers"]) or None
+            said = f"by up to {counted(row['held_records'], 'record')}, for {row['held_ms']:.0f} ms"
+            self.say(Line(row["ended"] or row["began"], "held the last stable offset back", who, said, row["capture"],
+                          row["connection"], row["frame"]))  # fmt: skip
+
+    def headline(self) -> list[str]:
+        if self.last is None:
+            return [f"No transaction of {showing.readable(self.name)} is in the capture."]
+        ends = ", ".join(f"{count} {end.replace('_', ' ')}" for end, count in self.ends.items())
+        said = [f"{counted(sum(self.ends.values()), 'transaction')} of {showing.readable(self.name)}: {ends}."]
+        one, end = self.last, self.last["end"].replace("_", " ")
+        took = "" if one["duration_ms"] is None else f" after {one['duration_ms']:.1f} ms"
+        where = ", ".join(f"{part['topic']}:{part['partition']}" for part in one["partitions"][:5]) or "no partition"
+        said.append(
+            showing.readable(
+                f"The last one wrote {counted(one['records'], 'record')} to {where}: {end}{took}"
+                + (f" ({one['cause']})." if one["cause"] else "."),
+                None,
+            )
+        )
+        return said
+
+
+@dataclass(slots=True)
+class Record(Story):
+    """One record: who wrote it, and who got it."""
+
+    topic: str = ""
+    partition: int = 0
+    offset: int = 0
+    groups: dict[str, list[str]] = field(default_factory=dict)
+    written: bool = False
+    rows: int = 0
+
+    @classmethod
+    def of(cls, text: str) -> Record:
+        """``topic:partition:offset``. Raises ``KwireError``."""
+        topic, *numbers = text.rsplit(":", 2)
+        if len(numbers) != 2 or not topic or not all(one.isdecimal() for one in numbers):
+            raise KwireError(f"{text!r} is no record: name it topic:partition:offset, as orders:3:1500")
+        return cls(topic=topic, partition=int(numbers[0]), offset=int(numbers[1]))
+
+    @property
+    def tables(self) -> Mapping[str, Sequence[str] | None]:
+        return {"journeys": None}
+
+    def mask(self, name: str, batch: pa.RecordBatch) -> Any:
+        equal, both = pc.equal, pc.and_
+        here = both(equal(batch.column("topic"), self.topic), equal(batch.column("partition"), self.partition))
+        offset = pa.scalar(self.offset, pa.int64())
+        begins = pc.less_equal(batch.column("first_offset"), offset)
+        return both(here, both(begins, pc.greater_equal(batch.column("last_offset"), offset)))
+
+    def take(self, name: str, row: dict[str, Any]) -> None:
+        self.rows += 1
+        capture = row["capture"]
+        offsets = f"offsets {row['first_offset']} to {row['last_offset']}"
+        if not self.written and row["produced"] is not None:
+            self.written = True
+            who = _client(row["producer_client_id"], row["producer_host"])
+            where = row["produce_connection"], row["produce_frame"]
+            self.say(Line(row["produced"], "written (Produce)", who, offsets, capture, *where))
+            if row["acknowledged"] is not None:
+                took = None if row["ack_ms"] is None else f"after {row['ack_ms']:.1f} ms"
+                self.say(Line(row["acknowledged"], "acknowledged", who, took, capture, row["produce_connection"]))
+        who = _client(row["client_id"], row["client_host"])
+        if row["group_id"] is not None:
+            who = f"{who} of group {row['group_id']}"
+        reader = row["group_id"] or who or ""
+        where = row["connection"], row["frame"]
+        if row["status"] in ("committed", "delivered"):
+            said: list[str] = [] if row["fetch_ms"] is None else [f"{row['fetch_ms']:.1f} ms after it was written"]
+            said += [] if row["lag"] is None else [f"{counted(row['lag'], 'record')} behind"]
+            said += [f"delivered {row['deliveries']} times by now"] if row["deliveries"] > 1 else []
+            self.say(Line(row["fetched"], "delivered (Fetch)", who, ", ".join(said) or None, capture, *where))
+            if row["status"] == "committed":
+                said = [f"{row['commit_ms']:.1f} ms after it was delivered"] if row["commit_ms"] is not None else []
+                by = row["commit_connection"], row["commit_frame"]
+                self.say(Line(row["committed"], "committed", who, ", ".join(said) or None, capture, *by))
+        elif row["status"] != "undelivered":
+            why = "it asked for a later offset" + ("; packets of it are missing" if row["status"] == "missing" else "")
+            self.say(Line(None, "passed over", who, why, capture, *where))
+        self.groups.setdefault(reader, []).append(row["status"])
+
+    def headline(self) -> list[str]:
+        name = showing.readable(f"{self.topic}:{self.partition}:{self.offset}", None)
+        if not self.rows:
+            return [f"The capture does not show the record {name}: nobody wrote it, and nobody got it."]
+        got = {reader: words for reader, words in self.groups.items() if reader and words != ["undelivered"]}
+        said = [f"The record {name} was {'written' if self.written else 'written before, or unseen'}."]
+        if not got:
+            said.append("Nobody in the capture got it.")
+        for reader, words in got.items():
+            times = sum(one in ("committed", "delivered") for one in words)
+            one = "did not get it" if not times else "got it once" if times == 1 else f"got it {times} times"
+            fate = "and committed it" if "committed" in words else "and no commit covers it" if times else "passed it"
+            said.append(showing.readable(f"{reader} {one}{' ' if times else ': it '}{fate}.", None))
+        return said
+
+
+@dataclass(slots=True)
+class Group(Story):
+    """A group: its members, and why it rebalanced."""
+
+    name: str = ""
+    events: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> Mapping[str, Sequence[str] | None]:
+        return {"group_events": None}
+
+    def mask(self, name: str, batch: pa.RecordBatch) -> Any:
+        return pc.equal(batch.column("group_id"), self.name)
+
+    def take(self, name: str, row: dict[str, Any]) -> None:
+        event = row["event"] or row["status"]
+        self.events[event] = self.events.get(event, 0) + 1
+        who = row["group_instance_id"] or row["member_id"] or _client(row["client_id"], row["client_host"])
+        moved = _MOVED.text({"gained": None, "lost": None, **row})
+        said = [moved] if moved != _MOVED.empty else []
+        said += [] if row["epoch"] is None else [f"epoch {row['epoch']}"]
+        said += [] if row["duration_ms"] is None else [f"took {row['duration_ms']:.1f} ms"]
+        if row["cause"]:
+            of = "" if row["cause_member_id"] is None else f" by {row['cause_member_id']}"
+            frame = "" if row["cause_frame"] is None else f" in frame {row['cause_frame']}"
+            said.append(f"because of {row['cause'].replace('_', ' ')}{of}{frame}")
+        said += [one for one in (row["error_name"], row["detail"], row["error"]) if one]
+        where = row["capture"], row["connection"], row["frame"]
+        self.say(Line(row["timestamp"], event.replace("_", " "), who, "; ".join(said) or None, *where))
+
+    def headline(self) -> list[str]:
+        name = showing.readable(self.name)
+        if not self.events:
+            return [f"The capture has no event of the group {name}."]
+        said = [counted(self.events.get("rebalance_began", 0), "rebalance")]
+        said += [f"{count} {event.replace('_', ' ')}" for event, count in self.events.items() if event not in _LESS]
+        return [f"The group {name}: {', '.join(said)}."]
+
+
+_MOVED: Final = next(one for one in group_events.TABLE.shown if one.title == "partitions")
+"""What shows partitions that a member got and lost."""
+_LESS: Final = ("rebalance_began", "rebalance_ended", "epoch_bumped", "synced")
+"""Events that a headline does not count."""
+
+
+def _client(client_id: str | None, host: str | None, port: int | None = None) -> str | None:
+    if host is None:
+        return client_id
+    where = host if port is None else f"{host}:{port}"
+    return f"{client_id} on {where}" if client_id else where
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+def batch_of(lines: Iterable[Line]) -> pa.RecordBatch:
+    """Lines as Arrow data, with the columns of ``SCHEMA``."""
+    rows = list(lines)
+    columns = []
+    for wanted in SCHEMA:
+        values = [getattr(row, wanted.name) for row in rows]
+        if pa.types.is_timestamp(wanted.type):
+            columns.append(pa.array(values, pa.int64()).cast(pa.timestamp("us")).cast(TIMESTAMP))
+        else:
+            columns.append(pa.array(values, wanted.type))
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def text_of(lines: Iterable[Line], width: int) -> Iterator[str]:
+    """The lines for a terminal of ``width`` characters: what happened in one column, who and how in another."""
+    rows = list(lines)
+    wide = min(max((len(showing.readable(row.what, None)) for row in rows), default=0), _WHAT)
+    day = ""
+    for row in rows:
+        date, _, clock = ("-", "", "-") if row.time is None else _texts(row.time)
+        if date not in (day, "-"):
+            day = date
+            yield day
+        what = showing.readable(row.what, None)
+        how = ": ".join(showing.readable(one, None) for one in (row.who, row.detail) if one)
+        where = f"[{_evidence({'frame': row.frame, 'connection': row.connection})}]"
+        head = f"{clock:<15}  {what:<{wide}}"
+        beside = len(head) <= 17 + wide and width - len(head) - 2 >= _HOW
+        indent = len(head) + 2 if beside else 17
+        parts = textwrap.wrap(f"{how} {where}", max(width - indent, _HOW), break_on_hyphens=False)
+        if not beside:
+            yield head.rstrip()
+        for number, part in enumerate(parts):
+            yield f"{head}  {part}" if beside and not number else " " * indent + part
+
+
+def _texts(micros: int) -> tuple[str, str, str]:
+    text = texts_of_times(pa.array([micros]).cast(pa.timestamp("us")).cast(TIMESTAMP))[0] or "-"
+    return text.rstrip("Z").partition("T")
+
+
+_WHAT: Final = 34
+"""Characters of what happened that stand in a column,"""
+_HOW: Final = 30
+"""and of the rest at least."""
+
+
+def _evidence(row: showing.Row) -> str:
+    if row["frame"] is not None:
+        return f"frame {row['frame']}"
+    return "-" if row["connection"] is None else f"connection {row['connection']}"
+
+
+SHOWN: Final = (
+    Column("time", showing.time("time")),
+    Column("what happened", showing.said("what"), shrink=18, wrap=True),
+    Column("who", showing.said("who"), shrink=14, wrap=True),
+    Column("how", showing.said("detail"), shrink=20, wrap=True),
+    Column("evidence", _evidence),
+)
+"""The columns of a terminal and of a page."""

@@ -1,0 +1,559 @@
+"""The table ``journeys``: the way of records from Produce through each Fetch to the commit that covers them.
+
+One row for each range of offsets that one Produce request wrote and one Fetch response delivered. Strategy: programs
+(``kwire.kernels.programs``) find what frames say of partitions. It becomes a table of events, all numbers, which
+``kwire.history.journeys`` joins. Texts are looked up only for the rows that come out.
+
+Rules kept here:
+
+- Ranges of a Fetch response are those of its batches, by their headers. Nothing is decompressed. Batches that follow
+  each other are one range. Control batches are none.
+- Followers and share consumers are no readers here.
+- Offsets that are committed in a transaction (TxnOffsetCommit) only say of which group a client is.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwire.capture.frames import Frames
+from kwire.errors import KwireError
+from kwire.history.journeys import EVENT, NONE, Journeys, Kind, Way
+from kwire.kernels.engine import choose
+from kwire.kernels.layouts import ABSENT, NO_TIME, Status
+from kwire.kernels.partitions import count_records
+from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
+from kwire.records.arrow_types import DICTIONARY, TIMESTAMP
+from kwire.schema.keys import ApiKey
+from kwire.tables import columns, showing
+from kwire.tables.definition import CaptureTable, Maker, Run, words
+from kwire.tables.frames import OF_BROKERS
+from kwire.tables.locating import Programs, layouts
+from kwire.tables.showing import Column
+from kwire.tables.topics import Names, Topics
+from kwire.wire import CODEC, CONTROL, uuid_text
+
+__all__ = ["SCHEMA", "STATUSES", "TABLE"]
+
+Array = Any
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("capture", pa.string(), nullable=False),
+        pa.field("connection", pa.int64(), nullable=False),
+        pa.field("frame", pa.int64(), nullable=False),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("first_offset", pa.int64(), nullable=False),
+        pa.field("last_offset", pa.int64(), nullable=False),
+        pa.field("records", pa.int64(), nullable=False),
+        pa.field("producer_host", pa.string()),
+        pa.field("producer_client_id", pa.string()),
+        pa.field("produced", TIMESTAMP),
+        pa.field("produce_connection", pa.int64()),
+        pa.field("produce_frame", pa.int64()),
+        pa.field("acknowledged", TIMESTAMP),
+        pa.field("appended", TIMESTAMP),
+        pa.field("client_host", pa.string()),
+        pa.field("client_id", pa.string()),
+        pa.field("group_id", pa.string()),
+        pa.field("fetched", TIMESTAMP),
+        pa.field("deliveries", pa.int64(), nullable=False),
+        pa.field("lag", pa.int64()),
+        pa.field("committed", TIMESTAMP),
+        pa.field("commit_connection", pa.int64()),
+        pa.field("commit_frame", pa.int64()),
+        pa.field("ack_ms", pa.float64()),
+        pa.field("fetch_ms", pa.float64()),
+        pa.field("commit_ms", pa.float64()),
+        pa.field("total_ms", pa.float64()),
+        pa.field("status", pa.string(), nullable=False),
+    ]
+)
+"""One row for each range of offsets and each delivery of it.
+
+``capture``, ``connection`` and ``frame``: the Fetch response that delivered it, the Fetch request that passed it, or
+the Produce request of what nobody got.
+"""
+
+STATUSES: Final = {
+    Way.COMMITTED: "delivered, and covered by a commit of its group",
+    Way.DELIVERED: "delivered; no commit in the capture covers it",
+    Way.UNDELIVERED: "no reader in the capture got it",
+    Way.SKIPPED: "a reader went on after it without having got it",
+    Way.MISSING: "the same, where packets of the reader are missing: these may have brought it",
+}
+"""What each ``status`` means."""
+
+_WORDS: Final = columns.status_words(Way)
+
+
+def _paths(*names: str) -> dict[str, int]:
+    """Registers by path."""
+    return {name: place for place, name in enumerate(names)}
+
+
+_OF: Final[dict[tuple[int, int], dict[str, int]]] = {
+    (ApiKey.PRODUCE, 0): _paths(
+        "topic_data.name", "topic_data.topic_id", "topic_data.partition_data.index", "topic_data.partition_data.records"
+    ),
+    (ApiKey.PRODUCE, 1): _paths(
+        "responses.name",
+        "responses.topic_id",
+        "responses.partition_responses.index",
+        "responses.partition_responses.error_code",
+        "responses.partition_responses.base_offset",
+        "responses.partition_responses.log_append_time_ms",
+    ),
+    (ApiKey.FETCH, 0): _paths(
+        "topics.topic", "topics.topic_id", "topics.partitions.partition", "topics.partitions.fetch_offset"
+    ),
+    (ApiKey.FETCH, 1): _paths(
+        "responses.topic",
+        "responses.topic_id",
+        "responses.partitions.partition_index",
+        "responses.partitions.high_watermark",
+        "responses.partitions.records",
+    ),
+    (ApiKey.OFFSET_COMMIT, 0): _paths(
+        "topics.name",
+        "topics.topic_id",
+        "topics.partitions.partition_index",
+        "topics.partitions.committed_offset",
+        "group_id",
+    ),
+    (ApiKey.OFFSET_COMMIT, 1): _paths(
+        "topics.name", "topics.topic_id", "topics.partitions.partition_index", "topics.partitions.error_code"
+    ),
+    (ApiKey.TXN_OFFSET_COMMIT, 0): _paths(
+        "topics.name",
+        "topics.topic_id",
+        "topics.partitions.partition_index",
+        "topics.partitions.committed_offset",
+        "group_id",
+    ),
+}
+"""What is read of each kind of message, in registers from 0 on: topic, id, partition first."""
+_LAST: Final = {
+    (ApiKey.PRODUCE, 1): ("log_append_time_ms", "base_offset"),
+    (ApiKey.OFFSET_COMMIT, 0): ("committed_offset",),
+    (ApiKey.TXN_OFFSET_COMMIT, 0): ("committed_offset",),
+}
+"""After which field there is a row, where that is not the last: the first that the version has."""
+_REGISTERS: Final = 6
+R_PARTITION: Final = 2
+_KINDS: Final = np.zeros(2 * max(ApiKey) + 2, np.uint8)
+for _api, _response in _OF:
+    _KINDS[2 * _api + _response] = 1
+_KINDS[2 * ApiKey.OFFSET_FETCH] = 1
+
+
+def _program(secrets: bool, api: int, response: int, version: int) -> Program | None:
+    both = layouts(api, response, version, secrets=secrets)
+    paths = _OF.get((ApiKey(api), response))
+    if both is None or paths is None:
+        return None
+    last = list(paths)[-1]
+    if (api, response) in _LAST:
+        name = _LAST[ApiKey(api), response]
+        # Before version 2 a broker does not say when it appended.
+        short = name[-1] if api == ApiKey.PRODUCE and version < 2 else name[0]
+        last = next(path for path in paths if path.endswith(f".{short}"))
+    return compile_program(both, paths, emit_after=last)
+
+
+class _Texts:
+    """Texts by number, each once."""
+
+    def __init__(self) -> None:
+        self.known: list[Any] = []
+        self._of: dict[Any, int] = {}
+
+    def number(self, value: Any) -> int:
+        found = self._of.get(value)
+        if found is None:
+            found = self._of[value] = len(self.known)
+            self.known.append(value)
+        return found
+
+
+class _State:
+    """What one part of a capture leaves to the next."""
+
+    def __init__(self) -> None:
+        self.journeys = Journeys()
+        self.topics = _Texts()
+        self.whos = _Texts()
+        self.groups = _Texts()
+        self.captures: list[tuple[int, str]] = []
+        """From which frame on the capture has which name."""
+
+
+class _Maker(Maker):
+    def __init__(self, schema: pa.Schema, run: Run) -> None:
+        self._schema = schema
+        secrets = run.options["secrets"]
+        self._name, self._later = run.name, run.later
+        self._topics = Topics(run.topics, secrets=secrets, learns=run.learns)
+        self._programs = Programs(partial(_program, secrets), _REGISTERS)
+        self._names = Names()
+        self._state: _State = run.memory.setdefault("journeys", _State()) if run.goes_on else _State()
+        self._begun = False
+        self._clients: dict[tuple[int, int], int] = {}
+
+    def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        state = self._state
+        self._topics.learn(frames)
+        if not len(frames):
+            return
+        numbers = frames.numbers
+        until = int(numbers.max()) + 1
+        if not self._begun:
+            self._begun = True
+            state.captures.append((int(numbers.min()), self._name))
+        events = self._events(frames)
+        # From the frame on that gives an id its name, both are one topic.
+        for cut, id_, name in self._topics.learnt:
+            old = state.topics.number(uuid_text(_uuid(id_)))
+            new = state.topics.number(name)
+            before = events["order"] <= cut
+            yield from self._rows(state.journeys.add(events[before], cut + 1))
+            state.journeys.rename(partial(_renamed, old, new))
+            events = events[~before]
+        yield from self._rows(state.journeys.add(events, until))
+
+    def rest(self, tracker: Any) -> Iterator[pa.RecordBatch]:
+        if not self._later:
+            yield from self._rows(self._state.journeys.rest())
+
+    # -- events
+
+    def _events(self, frames: Frames) -> Array:
+        there = np.flatnonzero(frames.with_body(_KINDS) & (frames["version"] >= 0))
+        gaps = np.flatnonzero(np.isin(frames["status"], (Status.GAP, Status.CUT_OFF, Status.UNPAIRED)))
+        lost = self._of_frames(frames, gaps, np.full(len(gaps), Kind.GAP))
+        rows, found, _ = self._programs.run(frames, there)
+        of = rows[job_column(found)]
+        api, response = frames["api"][of], frames["response"][of]
+        kinds = np.select(
+            [
+                (api == key) & (response == side)
+                for key, side in _OF
+            ],
+            [Kind.PRODUCE, Kind.ACKNOWLEDGED, Kind.ASK, Kind.FETCH, Kind.COMMIT, Kind.COMMITTED, Kind.GROUP],
+            NONE,
+        )  # fmt: skip
+        made = self._of_frames(frames, of, kinds)
+        made["part"] = self._parts(frames, found, of)
+        values = [value_column(found, register) for register in range(_REGISTERS)]
+        self._produced(frames, found, made, kinds == Kind.PRODUCE)
+        at = kinds == Kind.ACKNOWLEDGED
+        made["first"][at] = np.where((values[3][at] == 0) & (values[4][at] >= 0), values[4][at], NONE)
+        append = values[5][at]
+        made["more"][at] = np.where((append > 0) & (append < _LATEST_MS), append * 1_000_000, NONE)
+        at = (kinds == Kind.ASK) | (kinds == Kind.COMMIT)
+        made["first"][at] = values[3][at]
+        at = kinds == Kind.COMMITTED
+        made["first"][at] = np.where(values[3][at] == 0, 0, NONE)
+        at = (kinds == Kind.COMMIT) | (kinds == Kind.GROUP)
+        numbers = self._names.numbers(frames.data, found[at], 4)
+        named = np.array([self._state.groups.number(one) for one in self._names.known] + [NONE], np.int64)
+        made["group"][at] = named[numbers]
+        made = made[(kinds != Kind.FETCH) & ((kinds != Kind.ASK) | (made["first"] >= 0))]
+        fetched = self._fetched(frames, found, of, kinds == Kind.FETCH)
+        made = np.concatenate([lost, made, fetched, *self._offsets_fetched(frames, there)])
+        reads = np.isin(made["kind"], (Kind.ASK, Kind.FETCH))
+        brokers = np.array([_is_broker(client) for _, client in self._state.whos.known], bool)
+        return made[~(reads & np.append(brokers, False)[made["who"]])]
+
+    def _of_frames(self, frames: Frames, of: Array, kinds: Array) -> Array:
+        """Events with what is known of their frames."""
+        made = np.empty(len(of), EVENT)
+        for name in EVENT.names or ():
+            made[name] = NONE
+        made["kind"], made["order"] = kinds, frames.numbers[of]
+        time, latency = frames["time"][of], frames["latency"][of]
+        made["time"] = np.where(time == NO_TIME, NONE, time)
+        made["asked"] = np.where((time == NO_TIME) | (latency == ABSENT), NONE, time - latency)
+        made["connection"] = frames.of_connections("number", frames["slot"][of])
+        made["id"], made["who"] = frames["id"][of], self._who(frames, of)
+        return made
+
+    def _who(self, frames: Frames, of: Array) -> Array:
+        slots, sides, clients = frames["slot"][of], frames["client_side"][of], frames["client"][of]
+        numbers = frames.of_connections("number", slots)
+        distinct, first, which = np.unique(
+            np.stack([numbers, clients], axis=1), axis=0, return_index=True, return_inverse=True
+        )
+        found = np.empty(len(distinct), np.int64)
+        for place, (number, client) in enumerate(distinct.tolist()):
+            known = self._clients.get((number, client))
+            if known is None:
+                row = int(first[place])
+                host = frames.ends(int(slots[row]))[int(sides[row]) & 1].host
+                known = self._state.whos.number((host, frames.client_id(client)))
+                if len(self._clients) >= _MOST_CLIENTS:
+                    self._clients.clear()
+                self._clients[number, client] = known
+            found[place] = known
+        return found[which.reshape(-1)]
+
+    def _parts(self, frames: Frames, found: Array, of: Array) -> Array:
+        """A number for topic and partition: that of the topic in its upper half."""
+        which = np.arange(len(found))
+        number = np.full(len(found), NONE)
+        for texts in (
+            self._topics.ids(frames.data, found),
+            self._topics.names(frames.data, found, frames.numbers[of]),
+        ):
+            coded = columns.in_type(texts.column(which), DICTIONARY)
+            known = [NONE if one is None else self._state.topics.number(one) for one in coded.dictionary.to_pylist()]
+            index = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            mine = np.array([*known, NONE], np.int64)[index]
+            number = np.where(mine >= 0, mine, number)
+        return _part(number, value_column(found, R_PARTITION))
+
+    def _produced(self, frames: Frames, found: Array, made: Array, at: Array) -> None:
+        if not at.any():
+            return
+        some = found[at]
+        sets = np.full((len(some), 4), -1)
+        sets[:, 0], sets[:, 1] = value_column(some, 3), length_column(some, 3)
+        batches, records, codecs = (np.empty(len(some), np.int64) for _ in range(3))
+        choose(8 * len(some))(count_records)(frames.data, sets, batches, records, codecs)
+        made["records"][at], made["size"][at] = records, np.maximum(sets[:, 1], 0)
+
+    def _fetched(self, frames: Frames, found: Array, of: Array, at: Array) -> Array:
+        """An event for each run of batches of Fetch responses."""
+        some, of = found[at], of[at]
+        starts, lengths = value_column(some, 4), length_column(some, 4)
+        sets, first, last, data = _runs(frames.data, starts, lengths)
+        made = self._of_frames(frames, of[sets], np.full(len(sets), Kind.FETCH))
+        made["part"] = self._parts(frames, some, of)[sets]
+        made["first"], made["last"], made["records"] = first, last, data
+        made["more"] = value_column(some, 3)[sets]
+        return made
+
+    def _offsets_fetched(self, frames: Frames, there: Array) -> Iterator[Array]:
+        """Who asks for the offsets of a group: few frames."""
+        wanted = (frames["api"][there] == ApiKey.OFFSET_FETCH) & (frames["response"][there] == 0)
+        for row in there[wanted & (frames["status"][there] == Status.OK)].tolist():
+            try:
+                body = frames[row].body
+            except KwireError:
+                continue
+            places = []
+            for group in body.groups or [body]:
+                for topic in group.topics or ():
+                    name = topic.name or uuid_text(topic.topic_id)
+                    number = self._state.topics.number(name)
+                    places += [
+                        (self._state.groups.number(group.group_id), number, one) for one in topic.partition_indexes
+                    ]
+            if places:
+                made = self._of_frames(frames, np.full(len(places), row), np.full(len(places), Kind.GROUP))
+                groups, topics, partitions = np.array(places, np.int64).T
+                made["group"], made["part"] = groups, _part(topics, partitions)
+                yield made
+
+    # -- rows
+
+    def _rows(self, rows: Array) -> Iterator[pa.RecordBatch]:
+        for first in range(0, len(rows), _ROWS):
+            some = rows[first : first + _ROWS]
+            yield columns.filled(self._schema, partial(self._column, some, {}))
+
+    def _column(self, rows: Array, made: dict[str, Any], name: str) -> Any:
+        """A column of the table."""
+        way = rows["way"]
+        if name in ("connection", "frame", "capture"):
+            none = way == Way.UNDELIVERED
+            if name == "connection":
+                return pa.array(np.where(none, rows["produce_connection"], rows["fetch_connection"]))
+            order = np.where(none, rows["produce_order"], rows["fetch_order"])
+            if name == "frame":
+                return pa.array(order)
+            begins = np.array([one for one, _ in self._state.captures])
+            which = np.maximum(np.searchsorted(begins, order, "right") - 1, 0)
+            return columns.pick([text for _, text in self._state.captures], which)
+        if name == "topic":
+            return _texts(self._state.topics.known, rows["part"] >> 32)
+        if name == "partition":
+            return pa.array((rows["part"] & 0xFFFFFFFF).astype(np.uint32).view(np.int32))
+        if name in ("first_offset", "last_offset"):
+            return pa.array(rows[name.removesuffix("_offset")])
+        if name == "records":
+            return pa.array(rows["last"] - rows["first"] + 1)
+        if name in _WHO:
+            column, place = _WHO[name]
+            return _texts([one[place] for one in self._state.whos.known], rows[column])
+        if name == "group_id":
+            return _texts(self._state.groups.known, rows["group"])
+        if name in ("produced", "acknowledged", "appended", "fetched", "committed"):
+            return pa.array(rows[name] // 1000, mask=rows[name] < 0).cast(pa.timestamp("us")).cast(TIMESTAMP)
+        if name in _LATENCIES:
+            begin, end = (rows[one] for one in _LATENCIES[name])
+            return pa.array((end - begin) / 1e6, mask=(begin < 0) | (end < 0))
+        if name == "deliveries":
+            return pa.array(rows["deliveries"])
+        if name == "status":
+            return columns.pick(_WORDS, way)
+        values = rows[_NUMBERS[name]]
+        return pa.array(values, mask=values < 0)
+
+
+_NUMBERS: Final = {
+    "produce_connection": "produce_connection",
+    "produce_frame": "produce_order",
+    "commit_connection": "commit_connection",
+    "commit_frame": "commit_order",
+    "lag": "lag",
+}
+_WHO: Final = {
+    "producer_host": ("producer", 0),
+    "producer_client_id": ("producer", 1),
+    "client_host": ("reader", 0),
+    "client_id": ("reader", 1),
+}
+_LATENCIES: Final = {
+    "ack_ms": ("produced", "acknowledged"),
+    "fetch_ms": ("produced", "fetched"),
+    "commit_ms": ("fetched", "committed"),
+    "total_ms": ("produced", "committed"),
+}
+_ROWS: Final = 1 << 14
+_MOST_CLIENTS: Final = 1 << 16
+_LATEST_MS: Final = 1 << 43
+"""Milliseconds that nanoseconds can hold."""
+
+
+def _is_broker(client: str | None) -> bool:
+    return client is not None and OF_BROKERS.fullmatch(client) is not None
+
+
+def _uuid(data: bytes) -> Any:
+    from uuid import UUID
+
+    return UUID(bytes=data)
+
+
+def _part(topics: Array, partitions: Array) -> Array:
+    return (topics << 32) | (partitions & 0xFFFFFFFF)
+
+
+def _renamed(old: int, new: int, parts: Array) -> Array:
+    return np.where(parts >> 32 == old, parts + ((new - old) << 32), parts)
+
+
+def _texts(known: Sequence[str | None], numbers: Array) -> Any:
+    distinct, which = np.unique(numbers, return_inverse=True)
+    return columns.pick([None if one < 0 else known[one] for one in distinct.tolist()], which)
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+_HEAD: Final = 61
+_HEADS: Final = np.dtype(
+    {
+        "names": ["base", "size", "magic", "old", "attributes", "delta"],
+        "formats": [">i8", ">i4", "u1", "u1", ">i2", ">i4"],
+        "offsets": [0, 8, 16, 17, 21, 23],
+        "itemsize": _HEAD,
+    }
+)
+_ONE: Final = struct.Struct(">qi4xBB3xhi")
+"""The same of one batch."""
+_STEPS: Final = 32
+"""Batches of a set that are looked at for all sets at once: more are looked at one by one."""
+
+
+def _runs(data: Array, starts: Array, lengths: Array) -> tuple[Array, Array, Array, Array]:
+    """The runs of batches in some record sets: of which set, first and last offset, and 1 if they have records (0:
+    control batches). A first offset that is not known is -1."""
+    at = starts.copy()
+    end = starts + lengths
+    active = np.flatnonzero(lengths >= _HEAD)
+    sets: list[Array] = []
+    found: list[Array] = []
+    for _ in range(_STEPS):
+        if not len(active):
+            break
+        heads = data[at[active, None] + np.arange(_HEAD)].view(_HEADS)[:, 0]
+        size = heads["size"].astype(np.int64)
+        fits = (heads["magic"] <= 2) & (size >= 14) & (size <= end[active] - at[active] - 12)
+        active, heads = active[fits], heads[fits]
+        sets.append(active)
+        found.append(heads)
+        at[active] += heads["size"].astype(np.int64) + 12
+        active = active[end[active] - at[active] >= _HEAD]
+    for one in active.tolist():
+        rest = list(_walked(data, int(at[one]), int(end[one])))
+        sets.append(np.full(len(rest), one))
+        found.append(np.array(rest, _HEADS))
+    if not sets:
+        none = np.zeros(0, np.int64)
+        return none, none, none, none
+    of, heads = np.concatenate(sets), np.concatenate(found)
+    order = np.argsort(of, kind="stable")
+    of, heads = of[order], heads[order]
+    batch = heads["magic"] == 2
+    base = heads["base"].astype(np.int64)
+    last = np.where(batch, base + heads["delta"], base)
+    packed = ~batch & (heads["old"] & CODEC != 0)
+    records = np.where(batch & (heads["attributes"] & CONTROL != 0), 0, 1)
+    first = np.where(packed, -1, base)
+    begins = np.append(True, (of[1:] != of[:-1]) | (first[1:] != last[:-1] + 1) | (records[1:] != records[:-1]))
+    begins = np.flatnonzero(begins[: len(of)])
+    ends = np.append(begins[1:], len(of)) - 1
+    return of[begins], first[begins], last[ends], records[begins]
+
+
+def _walked(data: Array, at: int, end: int) -> Iterator[tuple[int, ...]]:
+    while end - at >= _HEAD:
+        one = _ONE.unpack_from(data, at)
+        if one[2] > 2 or not 14 <= one[1] <= end - at - 12:
+            return
+        yield one
+        at += one[1] + 12
+
+
+def _ms(name: str) -> Any:
+    return lambda row: "-" if row[name] is None else f"{row[name]:.1f}"
+
+
+def _range(row: showing.Row) -> str:
+    first, last = row["first_offset"], row["last_offset"]
+    return str(first) if first == last else f"{first}…{last}"
+
+
+TABLE: Final = CaptureTable(
+    name="journeys",
+    schema=SCHEMA,
+    file="capture",
+    statuses=words(STATUSES),
+    maker=_Maker,
+    filters=False,
+    in_order=True,
+    dictionaries=True,
+    shown=(
+        Column("produced", showing.time("produced")),
+        Column("producer", showing.plain("producer_client_id"), shrink=8),
+        Column("partition", showing.partition, shrink=12),
+        Column("offsets", _range, right=True),
+        Column("acked ms", _ms("ack_ms"), right=True),
+        Column("group", showing.plain("group_id"), shrink=8),
+        Column("reader", showing.plain("client_id"), shrink=8),
+        Column("fetched ms", _ms("fetch_ms"), right=True),
+        Column("times", showing.plain("deliveries"), right=True),
+        Column("lag", showing.plain("lag"), right=True),
+        Column("committed ms", _ms("commit_ms"), right=True),
+        Column("status", showing.status),
+    ),
+)
+"""The table ``journeys`` of captures (``CaptureTable``): ranges of records and their deliveries."""

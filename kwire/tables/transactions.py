@@ -1,0 +1,551 @@
+"""The table ``transactions``: one row for each transaction that producers, brokers and readers speak of.
+
+Strategy: few frames are about transactions. These become objects (``Step``). A state machine takes them in the order of
+the capture (``kwire.history.transactions``). What is frequent is looked at by programs (``kwire.kernels.programs``):
+
+- of a Produce request first its transactional id, and only if it has one the record sets
+- of a Produce response the offsets, if its request had one
+- of a Fetch response the last stable offset, if it is before the high watermark
+
+Rules kept here:
+
+- A row comes when the next transaction of its producer begins, or at the end of the capture: until then markers and
+  readers that are held back may be seen.
+- Rows are those of the state machine. They depend on the order of frames, and not on windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, partial
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwire.capture.frames import Frame, Frames
+from kwire.errors import KwireError
+from kwire.history.transactions import STATUSES, Step, Transactions
+from kwire.kernels.layouts import ABSENT, NO_TIME, Status
+from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
+from kwire.protocol.error_codes import error_name
+from kwire.records.arrow_types import TIMESTAMP
+from kwire.schema.keys import ApiKey
+from kwire.tables import columns, showing
+from kwire.tables.definition import CaptureTable, Maker, Run
+from kwire.tables.frames import OF_BROKERS
+from kwire.tables.locating import Programs, layouts
+from kwire.tables.showing import Column
+from kwire.tables.topics import Names, Topics
+
+__all__ = ["SCHEMA", "TABLE", "Steps"]
+
+Array = Any
+
+_PARTITION: Final = pa.struct(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("first_offset", pa.int64()),
+        pa.field("records", pa.int64()),
+        pa.field("record_bytes", pa.int64()),
+        pa.field("marked", TIMESTAMP),
+    ]
+)
+_EVENT: Final = pa.struct(
+    [
+        pa.field("time", TIMESTAMP),
+        pa.field("event", pa.string()),
+        pa.field("capture", pa.string()),
+        pa.field("connection", pa.int64()),
+        pa.field("frame", pa.int64()),
+    ]
+)
+_TEXTS: Final = pa.list_(pa.field("element", pa.string()))
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("capture", pa.string(), nullable=False),
+        pa.field("connection", pa.int64(), nullable=False),
+        pa.field("frame", pa.int64(), nullable=False),
+        pa.field("transactional_id", pa.string()),
+        pa.field("producer_id", pa.int64()),
+        pa.field("producer_epoch", pa.int16()),
+        pa.field("protocol", pa.string()),
+        pa.field("client_host", pa.string()),
+        pa.field("client_port", pa.int32()),
+        pa.field("client_id", pa.string()),
+        pa.field("began", TIMESTAMP),
+        pa.field("timeout_ms", pa.int32()),
+        pa.field("partitions", pa.list_(pa.field("element", _PARTITION)), nullable=False),
+        pa.field("records", pa.int64(), nullable=False),
+        pa.field("record_bytes", pa.int64(), nullable=False),
+        pa.field("unacknowledged", pa.int64(), nullable=False),
+        pa.field("groups", _TEXTS, nullable=False),
+        pa.field("offsets", pa.int64(), nullable=False),
+        pa.field("end", pa.string(), nullable=False),
+        pa.field("ended", TIMESTAMP),
+        pa.field("end_connection", pa.int64()),
+        pa.field("end_frame", pa.int64()),
+        pa.field("duration_ms", pa.float64()),
+        pa.field("cause", pa.string()),
+        pa.field("held_records", pa.int64(), nullable=False),
+        pa.field("held_ms", pa.float64(), nullable=False),
+        pa.field("held_readers", _TEXTS, nullable=False),
+        pa.field("errors", _TEXTS, nullable=False),
+        pa.field("events", pa.list_(pa.field("element", _EVENT)), nullable=False),
+        pa.field("status", pa.string(), nullable=False),
+    ]
+)
+"""One row for each transaction.
+
+``capture``, ``connection`` and ``frame``: its first request in the capture. ``ended``: when the capture first shows
+that it had ended. ``events``: what happened, in order, with the frames that say so.
+"""
+
+_CONTROL: Final = (
+    ApiKey.INIT_PRODUCER_ID,
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    ApiKey.ADD_OFFSETS_TO_TXN,
+    ApiKey.END_TXN,
+    ApiKey.WRITE_TXN_MARKERS,
+    ApiKey.TXN_OFFSET_COMMIT,
+)
+"""APIs whose bodies are decoded: there are a few for each transaction."""
+_BATCHED: Final = 4
+"""The version of AddPartitionsToTxn from which brokers send it, for several transactions."""
+_MOST_ASKED: Final = 1 << 14
+"""Produce requests that wait for their response."""
+_MOST_READERS: Final = 1 << 16
+"""Connections whose isolation is remembered."""
+
+R_TXN: Final = 0
+(R_INDEX, R_RECORDS) = (2, 3)
+(R_ERROR, R_BASE) = (3, 4)
+(R_WATERMARK, R_STABLE, R_SET) = (4, 5, 6)
+
+
+def _paths(*names: str) -> dict[str, int]:
+    return {name: place for place, name in enumerate(names)}
+
+
+_PRODUCED: Final = _paths(
+    "topic_data.name", "topic_data.topic_id", "topic_data.partition_data.index", "topic_data.partition_data.records"
+)
+_ANSWERED: Final = _paths(
+    "responses.name",
+    "responses.topic_id",
+    "responses.partition_responses.index",
+    "responses.partition_responses.error_code",
+    "responses.partition_responses.base_offset",
+)
+_FETCHED: Final = _paths(
+    "responses.topic",
+    "responses.topic_id",
+    "responses.partitions.partition_index",
+    "responses.partitions.error_code",
+    "responses.partitions.high_watermark",
+    "responses.partitions.last_stable_offset",
+    "responses.partitions.records",
+)
+
+
+def _program(
+    paths: dict[str, int], last: str, early: bool, secrets: bool, api: int, response: int, version: int
+) -> Program | None:
+    both = layouts(api, response, version, secrets=secrets)
+    if both is None:
+        return None
+    return compile_program(both, paths, emit_after=last, stop_after=last if early else None)
+
+
+def _kinds(api: int, response: int) -> Array:
+    made = np.zeros(2 * api + 2, np.uint8)
+    made[2 * api + response] = 1
+    return made
+
+
+class Steps:
+    """Finds the steps of transactions in the frames of a capture, in order."""
+
+    def __init__(self, run: Run) -> None:
+        secrets = run.options["secrets"]
+        self._name = run.name
+        self._topics = Topics(run.topics, secrets=secrets, learns=run.learns)
+        self._names = Names()
+
+        def programs(paths: dict[str, int], *, early: bool = False) -> Programs:
+            return Programs(partial(_program, paths, list(paths)[-1], early, secrets), len(paths))
+
+        self._ids = programs(_paths("transactional_id"), early=True)
+        self._produced = programs(_PRODUCED)
+        self._answered = programs(_ANSWERED)
+        self._fetched = programs(_FETCHED)
+        self._isolation = programs(_paths("isolation_level"), early=True)
+        # A part of a whole goes on with what the part before it left.
+        left: tuple[dict[tuple[int, int], None], dict[int, int]] = ({}, {})
+        if run.goes_on:
+            left = run.memory.setdefault("transactions, asked", left)
+        self._asked, self._readers = left
+        """Transactional Produce requests that wait, by connection and correlation id; the isolation of readers by
+        connection."""
+        self._clients: dict[tuple[int, int], dict[str, Any]] = {}
+
+    def of(self, frames: Frames) -> list[Step]:
+        """The steps of a window."""
+        self._topics.learn(frames)
+        return sorted(self._all(frames), key=lambda step: step.frame)
+
+    def _all(self, frames: Frames) -> Iterator[Step]:
+        yield from self._gaps(frames)
+        yield from self._controls(frames)
+        yield from self._writes(frames)
+        yield from self._acknowledged(frames)
+        yield from self._held(frames)
+
+    def _steps(self, frames: Frames, rows: Array) -> dict[int, partial[Step]]:
+        """For each row of ``frames`` what makes steps of it: they have what is known of the frame."""
+        made = {}
+        names = ("time", "response", "id", "version", "slot", "client_side", "client")
+        columns = (frames[name][rows].tolist() for name in names)
+        connections = frames.of_connections("number", frames["slot"][rows]).tolist()
+        about = zip(rows.tolist(), frames.numbers[rows].tolist(), connections, *columns, strict=True)
+        for row, number, connection, time, response, id_, version, slot, side, client in about:
+            who = self._clients.get((connection, client))
+            if who is None:
+                name = frames.client_id(client)
+                end = frames.ends(slot)[side & 1]
+                broker = name is not None and OF_BROKERS.fullmatch(name) is not None
+                who = {"client_host": end.host, "client_port": end.port, "client_id": name, "broker": broker}
+                if len(self._clients) >= _MOST_READERS:
+                    self._clients.clear()
+                self._clients[connection, client] = who
+            made[row] = partial(
+                Step,
+                response=response == 1,
+                capture=self._name,
+                connection=connection,
+                frame=number,
+                time=None if time == NO_TIME else time // 1000,
+                correlation_id=None if id_ == ABSENT else id_,
+                version=-1 if version == ABSENT else version,
+                **who,
+            )
+        return made
+
+    # -- what is rare
+
+    def _gaps(self, frames: Frames) -> Iterator[Step]:
+        lost = np.isin(frames["status"], (Status.GAP, Status.CUT_OFF, Status.UNPAIRED))
+        for step in self._steps(frames, np.flatnonzero(lost)).values():
+            yield step(kind="gap")
+
+    def _controls(self, frames: Frames) -> Iterator[Step]:
+        wanted = np.isin(frames["api"], _CONTROL) & np.isin(frames["status"], (Status.OK, Status.TRAILING))
+        for row, step in self._steps(frames, np.flatnonzero(wanted)).items():
+            frame = frames[row]
+            try:
+                body = frame.body
+            except KwireError:
+                continue
+            yield from _control(step, frame, body)
+
+    # -- what is frequent
+
+    def _topic(self, frames: Frames, rows: Array, of_frame: Array) -> list[str | None]:
+        which = np.arange(len(rows))
+        names = columns.in_type(
+            self._topics.names(frames.data, rows, frames.numbers[of_frame]).column(which), pa.string()
+        )
+        ids = columns.in_type(self._topics.ids(frames.data, rows).column(which), pa.string())
+        return [name or id_ for name, id_ in zip(names.to_pylist(), ids.to_pylist(), strict=True)]
+
+    def _writes(self, frames: Frames) -> Iterator[Step]:
+        asked = np.flatnonzero(frames.with_body(_PRODUCE) & (frames["version"] >= 3))
+        if not len(asked):
+            return
+        rows, ids, _ = self._ids.run(frames, asked)
+        mine = length_column(ids, R_TXN) >= 0
+        if not mine.any():
+            return
+        ids = ids[mine]
+        names = self._names.numbers(frames.data, ids, R_TXN)
+        of = dict(zip(rows[job_column(ids)].tolist(), (self._names.known[one] for one in names.tolist()), strict=True))
+        steps = self._steps(frames, np.array(list(of), np.int64))
+        rows, sets, _ = self._produced.run(frames, np.array(list(of), np.int64))
+        of_frame = rows[job_column(sets)]
+        starts, lengths = value_column(sets, R_RECORDS), length_column(sets, R_RECORDS)
+        about = zip(
+            of_frame.tolist(), self._topic(frames, sets, of_frame), value_column(sets, R_INDEX).tolist(),
+            starts.tolist(), lengths.tolist(), strict=True,
+        )  # fmt: skip
+        for row, topic, partition, start, length in about:
+            if length < _HEADER:
+                continue
+            producer, epoch, count = _first_batch(frames.data, start, length)
+            made = steps[row](
+                kind="produce", transactional_id=of[row], topic=topic, partition=partition, producer_id=producer,
+                producer_epoch=epoch, records=count, record_bytes=length,
+            )  # fmt: skip
+            key = (made.connection, made.correlation_id or 0)
+            self._asked.pop(key, None)
+            self._asked[key] = None
+            if len(self._asked) > _MOST_ASKED:
+                del self._asked[next(iter(self._asked))]
+            yield made
+
+    def _acknowledged(self, frames: Frames) -> Iterator[Step]:
+        if not self._asked:
+            return
+        rows = np.flatnonzero(frames.with_body(_PRODUCED_RESPONSE))
+        numbers = frames.of_connections("number", frames["slot"][rows])
+        keys = zip(numbers.tolist(), frames["id"][rows].tolist(), strict=True)
+        mine = np.array([key in self._asked for key in keys], bool)
+        if not mine.any():
+            return
+        rows = rows[mine]
+        steps = self._steps(frames, rows)
+        rows, said, _ = self._answered.run(frames, rows)
+        of_frame = rows[job_column(said)]
+        about = zip(
+            of_frame.tolist(), self._topic(frames, said, of_frame), value_column(said, R_INDEX).tolist(),
+            value_column(said, R_ERROR).tolist(), value_column(said, R_BASE).tolist(), strict=True,
+        )  # fmt: skip
+        for row, topic, partition, error, base in about:
+            yield steps[row](kind="produce", topic=topic, partition=partition, error=_error(error), offset=base)
+
+    def _held(self, frames: Frames) -> Iterator[Step]:
+        there = np.flatnonzero(frames.with_body(_FETCH_RESPONSE) & (frames["version"] >= 4))
+        asked = np.flatnonzero(frames.with_body(_FETCH) & (frames["version"] >= 4))
+        if len(asked):
+            rows, said, _ = self._isolation.run(frames, asked)
+            of_frame = rows[job_column(said)]
+            numbers = frames.of_connections("number", frames["slot"][of_frame])
+            # All that a client fetches on a connection it fetches with one isolation.
+            connections, first = np.unique(numbers, return_index=True)
+            for connection, level in zip(connections.tolist(), value_column(said, 0)[first].tolist(), strict=True):
+                if len(self._readers) < _MOST_READERS:
+                    self._readers.setdefault(connection, level)
+        if not len(there):
+            return
+        rows, said, _ = self._fetched.run(frames, there)
+        stable, watermark = value_column(said, R_STABLE), value_column(said, R_WATERMARK)
+        mine = (stable >= 0) & (stable < watermark) & (value_column(said, R_ERROR) == 0)
+        if not mine.any():
+            return
+        said = said[mine]
+        of_frame = rows[job_column(said)]
+        behind = (value_column(said, R_WATERMARK) - value_column(said, R_STABLE)).tolist()
+        about = zip(
+            of_frame.tolist(), self._topic(frames, said, of_frame), value_column(said, R_INDEX).tolist(),
+            value_column(said, R_STABLE).tolist(), behind, length_column(said, R_SET).tolist(), strict=True,
+        )  # fmt: skip
+        steps = self._steps(frames, np.unique(of_frame))
+        for row, topic, partition, offset, records, size in about:
+            made = steps[row](kind="held", topic=topic, partition=partition, offset=offset, records=records)
+            made.waited = size <= 0 and self._readers.get(made.connection) == 1
+            yield made
+
+
+_PRODUCE: Final = _kinds(ApiKey.PRODUCE, 0)
+_PRODUCED_RESPONSE: Final = _kinds(ApiKey.PRODUCE, 1)
+_FETCH: Final = _kinds(ApiKey.FETCH, 0)
+_FETCH_RESPONSE: Final = _kinds(ApiKey.FETCH, 1)
+_HEADER: Final = 61
+"""Bytes of the header of a batch."""
+
+
+def _control(step: partial[Step], frame: Frame, body: Any) -> Iterator[Step]:
+    """The steps of a frame with this body."""
+    api, response = frame.api_key, frame.is_response
+    if api == ApiKey.ADD_PARTITIONS_TO_TXN:
+        yield from (_added if response else _adding)(step, frame.api_version or 0, body)
+    elif api == ApiKey.WRITE_TXN_MARKERS:
+        if not response:
+            for marker in body.markers:
+                # Between brokers, whatever they call themselves.
+                made = partial(
+                    step,
+                    kind="marker",
+                    producer_id=marker.producer_id,
+                    producer_epoch=marker.producer_epoch,
+                    committed=bool(marker.transaction_result),
+                )
+                for topic in marker.topics:
+                    for partition in topic.partition_indexes:
+                        yield made(topic=topic.name, partition=partition)
+    elif response:
+        yield _answer(step, frame, body)
+    else:
+        yield _request(step, frame, body)
+
+
+def _answer(step: partial[Step], frame: Frame, body: Any) -> Step:
+    api = frame.api_key
+    if api == ApiKey.TXN_OFFSET_COMMIT:
+        codes = [one.error_code for topic in body.topics for one in topic.partitions]
+        return step(kind="offsets", error=_error(next((one for one in codes if one), 0)))
+    error = _error(body.error_code)
+    if api == ApiKey.ADD_OFFSETS_TO_TXN:
+        return step(kind="group", error=error)
+    kind = "init" if api == ApiKey.INIT_PRODUCER_ID else "end"
+    # Before EndTxn v5 there is no id in the answer.
+    return step(kind=kind, error=error, producer_id=body.producer_id, producer_epoch=body.producer_epoch)
+
+
+def _request(step: partial[Step], frame: Frame, body: Any) -> Step:
+    api = frame.api_key
+    made = partial(
+        step,
+        transactional_id=body.transactional_id,
+        producer_id=body.producer_id,
+        producer_epoch=body.producer_epoch,
+    )
+    if api == ApiKey.INIT_PRODUCER_ID:
+        return made(kind="init", timeout=body.transaction_timeout_ms * 1000)
+    if api == ApiKey.END_TXN:
+        return made(kind="end", committed=bool(body.committed))
+    if api == ApiKey.ADD_OFFSETS_TO_TXN:
+        return made(kind="group", group_id=body.group_id)
+    count = sum(len(topic.partitions) for topic in body.topics)
+    return made(kind="offsets", group_id=body.group_id, records=count)
+
+
+@lru_cache(256)
+def _error(code: int) -> str:
+    return error_name(code) or str(code)
+
+
+def _first_batch(data: Array, start: int, length: int) -> tuple[int | None, int | None, int]:
+    """Producer id and epoch of a record set, and how many records its batches state."""
+    at, end, count = start, start + length, 0
+    producer = epoch = None
+    while end - at >= _HEADER and data[at + 16] == 2:
+        head = data[at : at + _HEADER].tobytes()
+        size = int.from_bytes(head[8:12], "big", signed=True)
+        if size < _HEADER - 12 or size > end - at - 12:
+            break
+        if producer is None:
+            producer = int.from_bytes(head[43:51], "big", signed=True)
+            epoch = int.from_bytes(head[51:53], "big", signed=True)
+        count += max(0, int.from_bytes(head[57:61], "big", signed=True))
+        at += size + 12
+    return producer, epoch, count
+
+
+def _adding(step: Any, version: int, body: Any) -> Iterator[Step]:
+    """The partitions of an AddPartitionsToTxn request."""
+    if version < _BATCHED:
+        said: Iterable[tuple[dict[str, Any], Any]] = [
+            (
+                {
+                    "transactional_id": body.v3_and_below_transactional_id,
+                    "producer_id": body.v3_and_below_producer_id,
+                    "producer_epoch": body.v3_and_below_producer_epoch,
+                },
+                body.v3_and_below_topics,
+            )
+        ]
+    else:
+        said = (
+            (
+                {
+                    "transactional_id": one.transactional_id,
+                    "producer_id": one.producer_id,
+                    "producer_epoch": one.producer_epoch,
+                    "verify": bool(one.verify_only),
+                    "broker": True,
+                },
+                one.topics,
+            )
+            for one in body.transactions
+        )
+    for values, topics in said:
+        for topic in topics:
+            for partition in topic.partitions:
+                yield step(kind="add", topic=topic.name, partition=partition, **values)
+
+
+def _added(step: Any, version: int, body: Any) -> Iterator[Step]:
+    """What an AddPartitionsToTxn response says of each partition."""
+    if version < _BATCHED:
+        said: Iterable[tuple[str | None, Any]] = [(None, body.results_by_topic_v3_and_below)]
+    else:
+        said = ((one.transactional_id, one.topic_results) for one in body.results_by_transaction)
+    for name, topics in said:
+        for topic in topics:
+            for one in topic.results_by_partition:
+                yield step(
+                    kind="add",
+                    topic=topic.name,
+                    partition=one.partition_index,
+                    transactional_id=name,
+                    error=_error(one.partition_error_code),
+                )
+
+
+class _Maker(Maker):
+    def __init__(self, schema: pa.Schema, run: Run) -> None:
+        self._schema = schema
+        self._steps = Steps(run)
+        self._later = run.later
+        fresh = Transactions(events="events" in schema.names)
+        # A part of a whole goes on with what the part before it left.
+        self._fold: Transactions = run.memory.setdefault("transactions", fresh) if run.goes_on else fresh
+
+    def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        rows = [row for step in self._steps.of(frames) for row in self._fold.add(step)]
+        if rows:
+            yield batch_of(rows, self._schema)
+
+    def rest(self, tracker: Any) -> Iterator[pa.RecordBatch]:
+        rows = [] if self._later else list(self._fold.rest())
+        if rows:
+            yield batch_of(rows, self._schema)
+
+
+def batch_of(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows of the state machine as a batch."""
+    return pa.RecordBatch.from_arrays(
+        [pa.array([row[one.name] for row in rows], one.type) for one in schema], schema=schema
+    )
+
+
+def _where(row: showing.Row) -> str:
+    parts = [showing.partition(one) for one in row["partitions"][:3]]
+    return ", ".join(parts) + (", …" if len(row["partitions"]) > 3 else "") or "-"
+
+
+def _held(row: showing.Row) -> str:
+    return f"{row['held_records']} for {row['held_ms']:.0f} ms" if row["held_records"] else "-"
+
+
+def _duration(row: showing.Row) -> str:
+    return "-" if row["duration_ms"] is None else f"{row['duration_ms']:.1f}"
+
+
+TABLE: Final = CaptureTable(
+    name="transactions",
+    schema=SCHEMA,
+    file="capture",
+    statuses=STATUSES,
+    maker=_Maker,
+    filters=False,
+    in_order=True,
+    shown=(
+        Column("began", showing.time("began")),
+        Column("transaction", showing.plain("transactional_id"), shrink=10),
+        Column("producer", showing.plain("producer_id"), right=True),
+        Column("epoch", showing.plain("producer_epoch"), right=True),
+        Column("client_id", showing.plain("client_id"), shrink=8),
+        Column("partitions", _where, shrink=12),
+        Column("records", showing.plain("records"), right=True),
+        Column("bytes", showing.plain("record_bytes"), right=True),
+        Column("end", showing.plain("end")),
+        Column("ms", _duration, right=True),
+        Column("held back", _held),
+        Column("cause", showing.said("cause"), shrink=12),
+        Column("status", showing.status, empty="ok"),
+    ),
+)
+"""The table ``transactions`` of captures (``CaptureTable``): one row for each transaction."""

@@ -1,0 +1,75 @@
+"""``kwire why``: one story in order, with the frames that show it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from kwire.cli import main
+
+CAPTURE = str(Path(__file__).parents[2] / "golden" / "kafka-4.3-kraft-java" / "clients.pcap")
+
+
+def told(capsys: pytest.CaptureFixture[str], *args: str) -> str:
+    assert main(["why", *args, CAPTURE]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_transaction_is_told_from_begin_to_end(capsys: pytest.CaptureFixture[str]) -> None:
+    said = told(capsys, "--transaction", "java-id")
+    assert said.index("began") < said.index("wrote java-tx:0 from offset 0") < said.index("commit asked")
+    assert "4 transactions of java-id: 3 committed, 1 aborted." in said
+    assert "kwire explain" in said
+    assert "--frame 141" in said
+
+
+def test_a_record_is_told_from_produce_to_commit(capsys: pytest.CaptureFixture[str]) -> None:
+    said = json.loads(told(capsys, "--record", "java-none:0:3", "--format", "json"))
+    assert [one["what"] for one in said["rows"][:4]] == [
+        "written (Produce)",
+        "acknowledged",
+        "delivered (Fetch)",
+        "delivered (Fetch)",
+    ]
+    assert "java-classic got it once and committed it." in said["summary"]
+    times = [one["time"] for one in said["rows"]]
+    assert times == sorted(times)
+    assert all(one["frame"] is not None or one["what"] == "acknowledged" for one in said["rows"])
+
+
+def test_a_group_is_told_with_its_causes(capsys: pytest.CaptureFixture[str]) -> None:
+    said = told(capsys, "--group", "java-classic")
+    assert said.index("rebalance began") < said.index("assigned")
+    assert "because of join" in said
+    assert "+java-gzip[0-1]" in said
+    assert "The group java-classic: 2 rebalances, 2 joined" in said
+
+
+def test_lines_fit_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = "".join(told(capsys, "--record", "java-none:0:3").split())
+    for width in (60, 80, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        said = told(capsys, "--record", "java-none:0:3")
+        assert max(map(len, said.splitlines()[:-5])) <= width
+        assert "".join(said.split()) == whole
+
+
+def test_what_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "No transaction of none is in the capture." in told(capsys, "--transaction", "none")
+    assert "does not show the record java-none:0:99" in told(capsys, "--record", "java-none:0:99")
+    assert "no event of the group none" in told(capsys, "--group", "none")
+
+
+@pytest.mark.parametrize("name", ["java-none", "java-none:0", "java-none:0:x", ":0:1", "java-none:-1:0"])
+def test_a_record_that_is_none_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "--record", name, CAPTURE]) == 2
+    assert "name it topic:partition:offset" in capsys.readouterr().err
+
+
+def test_it_writes_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "why.parquet"
+    assert main(["why", "--transaction", "java-id", "--format", "parquet", "-o", str(path), CAPTURE]) == 0
+    assert pq.read_table(path)["what"].to_pylist().count("began") == 4

@@ -1,0 +1,237 @@
+"""``kwire.history.journeys``: what columns say of the way of records is what one would say of them one by one."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kwire.history.journeys import EVENT, NONE, ROW, Journeys, Kind, Way
+
+_NAMES = tuple(EVENT.names or ())
+
+
+def _event(kind: Kind, order: int, **values: int) -> tuple[int, ...]:
+    said = {"kind": kind, "order": order, "time": 1000 * order, **values}
+    return tuple(said.get(name, NONE) for name in _NAMES)
+
+
+class _World:
+    """A partition or two, producers, and readers: gives events, and what is true of them."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.order = 0
+        self.events: list[tuple[int, ...]] = []
+        self.log: dict[int, list[tuple[int, int, int]]] = {0: [], 1: []}
+        self.end = {0: 0, 1: 0}
+        self.position: dict[tuple[int, int], int] = {}
+        self.id = 0
+
+    def put(self, kind: Kind, **values: int) -> int:
+        self.events.append(_event(kind, self.order, **values))
+        self.order += 1
+        return self.order - 1
+
+    def produce(self) -> None:
+        part, records = self.random.randrange(2), self.random.randint(1, 5)
+        self.id += 1
+        said = {"connection": 1, "id": self.id, "part": part}
+        asked = self.put(Kind.PRODUCE, records=records, size=10 * records, who=0, **said)
+        fails = self.random.random() < 0.1
+        first = NONE if fails else self.end[part]
+        if self.random.random() < 0.9:
+            self.put(Kind.ACKNOWLEDGED, first=first, asked=1000 * asked, who=0, **said)
+        if not fails:
+            if self.random.random() < 0.1:
+                self.end[part] += 1  # a marker, which nobody produces
+            self.end[part] = max(self.end[part], first) + records
+
+    def read(self) -> None:
+        who, part = self.random.randint(1, 3), self.random.randrange(2)
+        here = self.position.setdefault((who, part), 0)
+        if self.random.random() < 0.1:
+            here = self.random.randint(0, self.end[part])
+        said = {"connection": 10 + who, "part": part, "who": who}
+        self.put(Kind.ASK, first=here, **said)
+        last = min(self.end[part] - 1, here + self.random.randint(0, 12))
+        if last < here:
+            return
+        begin = max(0, here - self.random.randint(0, 3))
+        if self.random.random() < 0.9:
+            self.put(Kind.FETCH, first=begin, last=last, records=1, more=self.end[part], **said)
+        self.position[who, part] = last + 1
+
+    def commit(self) -> None:
+        # Readers 1 and 2 are of group 7, 3 is of none.
+        who, part = self.random.randint(1, 2), self.random.randrange(2)
+        self.id += 1
+        said = {"connection": 20 + who, "id": self.id, "part": part, "who": who, "group": 7}
+        offset = max(0, self.position.get((who, part), 0) - self.random.choice((0, 0, 0, 3)))
+        asked = self.put(Kind.COMMIT, first=offset, **said)
+        if self.random.random() < 0.9:
+            self.put(Kind.COMMITTED, first=self.random.choice((0, 0, 0, NONE)), asked=1000 * asked, **said)
+
+    def run(self, steps: int) -> np.ndarray[Any, Any]:
+        for _ in range(steps):
+            self.random.choice((self.produce, self.read, self.read, self.commit, self._gap, self._joined))()
+        return np.array(self.events, EVENT)
+
+    def _gap(self) -> None:
+        if self.random.random() < 0.1:
+            self.put(Kind.GAP, connection=10 + self.random.randint(1, 3))
+
+    def _joined(self) -> None:
+        if self.random.random() < 0.2:
+            self.put(Kind.GROUP, connection=21, part=self.random.randrange(2), who=self.random.randint(1, 2), group=7)
+
+
+def _rows(events: Any, cuts: list[int], **bounds: int) -> list[tuple[int, ...]]:
+    made = Journeys(**bounds)
+    found, last = [], 0
+    for cut in [*cuts, int(events["order"].max()) + 1]:
+        found.append(made.add(events[(events["order"] >= last) & (events["order"] < cut)], cut))
+        last = cut
+    found.append(made.rest())
+    rows: list[tuple[int, ...]] = np.concatenate(found).tolist()
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_do_not_depend_on_windows(seed: int) -> None:
+    world = _World(seed)
+    events = world.run(150)
+    bounds = {} if seed % 2 else {"late": 3, "produced": 9, "delivered": 7}
+    whole = _rows(events, [], **bounds)
+    assert whole
+    cuts = sorted(world.random.sample(range(1, int(events["order"].max())), 12))
+    assert _rows(events, cuts, **bounds) == whole
+    assert _rows(events, list(range(1, int(events["order"].max()))), **bounds) == whole
+
+
+# --- one by one -------------------------------------------------------------------------------------------------------
+
+
+def _one_by_one(events: Any) -> set[tuple[Any, ...]]:
+    """What is true of each record: (way, partition, offset, produce frame, fetch frame, deliveries, commit frame)."""
+    rows = [dict(zip(_NAMES, one, strict=True)) for one in events.tolist()]
+    asked: dict[tuple[int, ...], dict[str, int]] = {}
+    wrote: dict[tuple[int, int], tuple[int, int]] = {}
+    commits: list[tuple[int, dict[str, int]]] = []
+    for row in rows:
+        key = (row["connection"], row["id"], row["part"])
+        if row["kind"] in (Kind.PRODUCE, Kind.COMMIT):
+            asked[key] = row
+        elif row["kind"] == Kind.ACKNOWLEDGED and row["first"] >= 0:
+            for one in range(asked[key]["records"]):
+                wrote[row["part"], row["first"] + one] = asked[key]["order"], row["order"]
+        elif row["kind"] == Kind.COMMITTED and row["first"] >= 0:
+            commits.append((row["order"], asked[key]))
+    groups: dict[tuple[int, int], int] = {}
+    known = [(row["order"], row) for row in rows if row["kind"] == Kind.GROUP] + commits
+    for order, row in sorted(known, key=lambda one: one[0]):
+        groups.setdefault((row["who"], row["part"]), order)
+
+    def entity(row: dict[str, int], order: int) -> Any:
+        return 7 if groups.get((row["who"], row["part"]), 1 << 60) <= order else ("client", row["who"])
+
+    made: set[tuple[Any, ...]] = set()
+    last: dict[tuple[int, int], int] = {}
+    top: dict[Any, tuple[int, int, int]] = {}
+    had: dict[Any, int] = {}
+    got: set[tuple[int, int]] = set()
+    gaps = [(row["order"], row["connection"]) for row in rows if row["kind"] == Kind.GAP]
+    for row in rows:
+        order, part = row["order"], row["part"]
+        if row["kind"] == Kind.ASK:
+            last[row["connection"], part] = row["first"]
+            mine = (entity(row, order), part)
+            reached, since, where = top.get(mine, (row["first"], order, row["connection"]))
+            lost = any(since < at < order and on in (row["connection"], where) for at, on in gaps)
+            for offset in range(reached, row["first"]):
+                if (part, offset) in wrote:
+                    way = Way.MISSING if lost else Way.SKIPPED
+                    made.add((way, part, offset, wrote[part, offset][0], order, 0, NONE))
+                    got.add((part, offset))
+            top[mine] = max(reached, row["first"]), order, row["connection"]
+        elif row["kind"] == Kind.FETCH:
+            mine = (entity(row, order), part)
+            reached, _, _ = top.get(mine, (0, 0, 0))
+            top[mine] = max(reached, row["last"] + 1), order, row["connection"]
+            for offset in range(max(row["first"], last.get((row["connection"], part), NONE)), row["last"] + 1):
+                had[mine, offset] = had.get((mine, offset), 0) + 1
+                by = wrote.get((part, offset), (NONE, NONE))[0]
+                got.add((part, offset))
+                cover = next(
+                    (
+                        one["order"]
+                        for at, one in sorted(commits, key=lambda one: one[0])
+                        if at > order
+                        and one["part"] == part
+                        and one["first"] > offset
+                        and groups.get((row["who"], part), 1 << 60) <= at
+                    ),
+                    NONE,
+                )
+                way = Way.DELIVERED if cover == NONE else Way.COMMITTED
+                made.add((way, part, offset, by, order, had[mine, offset], cover))
+    for (part, offset), (by, _) in wrote.items():
+        if (part, offset) not in got:
+            made.add((Way.UNDELIVERED, part, offset, by, NONE, 0, NONE))
+    return made
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_ranges_say_what_is_true_of_each_record(seed: int) -> None:
+    events = _World(1000 + seed).run(120)
+    true = _one_by_one(events)
+    place = (ROW.names or ()).index
+    names = ("way", "part", "first", "produce_order", "fetch_order", "deliveries", "commit_order")
+    said: dict[tuple[int, ...], int] = {}
+    undelivered = set()
+    commits = {one[1:5]: (one[0], one[6]) for one in true}
+    for row in _rows(events, []):
+        way, part, first, by, fetched, deliveries, commit = (row[place(name)] for name in names)
+        last = row[place("last")]
+        for offset in range(first, last + 1):
+            said[part, offset, by, fetched] = deliveries
+            if way == Way.UNDELIVERED:
+                undelivered.add((part, offset, by, fetched))
+        if way != Way.UNDELIVERED:
+            # A commit covers a range when it covers its last record.
+            assert commits[part, last, by, fetched] == (way, commit)
+    assert undelivered <= (of_none := {one[1:5] for one in true if one[0] == Way.UNDELIVERED})
+    assert said.keys() - undelivered == commits.keys() - of_none
+    # How often is said of a range, by the record that came most often.
+    assert all(one[5] <= said[one[1:5]] for one in true if one[0] != Way.UNDELIVERED)
+    assert all((count > 1) <= any(one[5] > 1 for one in true if one[4] == key[3]) for key, count in said.items())
+
+
+def test_an_acknowledgement_may_come_after_the_delivery() -> None:
+    said = {"connection": 1, "id": 5, "part": 0}
+    events = np.array(
+        [
+            _event(Kind.PRODUCE, 0, records=3, size=9, who=0, **said),
+            _event(Kind.ASK, 1, first=0, connection=2, part=0, who=1),
+            _event(Kind.FETCH, 2, first=0, last=2, records=1, more=3, connection=2, part=0, who=1),
+            _event(Kind.ACKNOWLEDGED, 3, first=0, asked=0, **said),
+        ],
+        EVENT,
+    )
+    (row,) = np.array(_rows(events, [3]), ROW)
+    assert (row["way"], row["produce_order"], row["fetch_order"], row["lag"]) == (Way.DELIVERED, 0, 2, 0)
+
+
+def test_state_is_bounded() -> None:
+    made = Journeys(late=4, produced=50, delivered=50)
+    world = _World(3)
+    world.run(3000)
+    events = np.array(world.events, EVENT)
+    most = 0
+    for first in range(0, len(events), 100):
+        part = events[first : first + 100]
+        made.add(part, int(part["order"].max()) + 1)
+        most = max(most, made.kept)
+    assert most < 800
