@@ -24,7 +24,13 @@ from kwire import capture, messages
 from kwire.records import Record, encode
 from kwire.testing.packets import ETHERNET, Packet, write_pcap
 
-CASES = (("frames",), ("partitions",), ("transactions",), ("journeys",), ("frames", "transactions"))
+CASES: tuple[tuple[str, ...], ...] = (
+    ("frames",),
+    ("partitions",),
+    ("transactions",),
+    ("journeys",),
+    ("frames", "transactions"),
+)
 PARTITIONS = 8
 EVERY = 20
 """Produce requests of a transaction."""
@@ -80,6 +86,9 @@ class World:
     def packets(self, requests: int) -> Iterator[Packet]:
         """So many Produce requests, and what follows from them."""
         ids = {"transactional_id": "t"}
+        asked: Any
+        answered: Any
+        done: Any
         who = {"producer_id": 7, "producer_epoch": 0}
         for _ in range(requests):
             n, clock = self.n, START + self.n * 1_000_000
@@ -156,11 +165,11 @@ def main() -> None:
     requests = args.records // args.batch
     if args.memory:
         for table in ("partitions", "transactions", "journeys"):
-            for times in (1, args.memory):
-                stream = Stream(World(args.batch, args.size), requests * times)
+            for many in (1, args.memory):
+                stream = Stream(World(args.batch, args.size), requests * many)
                 rows = sum(batch.num_rows for batch in capture.read(stream, table))
                 most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-                print(f"{table}: {requests * times * args.batch:,} records, {rows:,} rows, at most {most} MiB so far")
+                print(f"{table}: {requests * many * args.batch:,} records, {rows:,} rows, at most {most} MiB so far")
         return
     data = write_pcap(list(World(args.batch, args.size).packets(requests)))
     print(f"{len(data) / 1e6:.0f} MB, {requests * args.batch:,} records")

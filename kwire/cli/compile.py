@@ -142,6 +142,14 @@ def _payloads() -> None:
     decode_requests(pa.array([b""]), body=False)
 
 
+def _avro() -> None:
+    import pyarrow as pa
+
+    from kwire.values.avro import decode, parse
+
+    decode(pa.array([b""]), [parse('"null"')])
+
+
 def _lines() -> None:
     import pyarrow as pa
 
@@ -157,6 +165,7 @@ PARTS: Final[dict[str, Callable[[], None]]] = {
     "bodies": _bodies,
     "lines": _lines,
     "payloads": _payloads,
+    "avro": _avro,
 }
 """By what they read. Each takes a processor for some ten seconds."""
 

@@ -230,6 +230,8 @@ class Journeys:
         self._intervals = np.zeros(0, _INTERVAL)
         """What was delivered to whom, in order."""
         self._positions = np.zeros(0, _POSITION)
+        self._tops = np.zeros(0, _POSITION)
+        """Where the last offset stands that was delivered to a reader or group."""
         self._groups: dict[tuple[int, int], tuple[int, int, int]] = {}
         """By reader and partition: its group, and the orders from which and up to which that is known."""
         self._gaps = np.zeros(0, _GAP)
@@ -263,7 +265,7 @@ class Journeys:
         """Partitions have other numbers from now on: ``numbers`` gives them."""
         tables = (
             self._events, self._asked, self._ranges, self._asks, self._waiting, self._intervals, self._positions,
-            self._commits,
+            self._commits, self._tops,
         )  # fmt: skip
         for one in tables:
             one["part"] = numbers(one["part"])
@@ -395,8 +397,8 @@ class Journeys:
         fetched = fetched[some]
         # Of a compressed message of magic 0 or 1 only the last offset is known.
         fetched["first"] = np.where(first < 0, fetched["last"], first)
-        order = np.lexsort((fetched["first"], fetched["part"], fetched["order"]))
-        fetched = fetched[order]
+        # As they stand in their frames: numbers of partitions are not the same in each window.
+        fetched = fetched[np.argsort(fetched["order"], kind="stable")]
         made = self._pieces(fetched, Way.DELIVERED)
         made["turn"] = np.arange(self._turns, self._turns + len(made))
         self._turns += len(made)
@@ -465,7 +467,8 @@ class Journeys:
     def _pieces(self, given: Array, way: Way, *, unknown: bool = True) -> Array:
         """Ranges cut at those that were produced, as rows. ``unknown``: also what is of no such range."""
         ranges = self._ranges
-        order = np.lexsort((ranges["first"], ranges["part"]))
+        near = self._near(given)
+        order = near[np.lexsort((ranges["first"][near], ranges["part"][near]))]
         firsts, lasts, begin, end = ranges["first"][order], ranges["last"][order], given["first"], given["last"]
         parts = ranges["part"][order]
         of_first, of_begin, of_end = _keys((parts, given["part"], given["part"]), (firsts, begin, end))
@@ -495,12 +498,25 @@ class Journeys:
             made[name] = one[source]
         made["n"] = one["n"]
         if unknown and len(given):
-            made = np.concatenate([made, self._others(given, which, made, way)])
-            made = made[np.lexsort((made["first"], made["part"], made["fetch_order"]))]
+            others, source = self._others(given, which, made, way)
+            made, which = np.concatenate([made, others]), np.concatenate([which, source])
+            made = made[np.lexsort((made["first"], which))]
         return made
 
-    def _others(self, given: Array, which: Array, made: Array, way: Way) -> Array:
-        """What is left of ranges without the pieces that were found in them."""
+    def _near(self, given: Array) -> Array:
+        """The produced ranges that may have a part of these: of their partitions, not all before them."""
+        ranges = self._ranges
+        parts, of = np.unique(given["part"], return_inverse=True)
+        if not len(parts):
+            return np.zeros(0, np.int64)
+        least = np.full(len(parts), _END)
+        np.minimum.at(least, of, given["first"])
+        place = np.minimum(np.searchsorted(parts, ranges["part"]), len(parts) - 1)
+        found: Array = np.flatnonzero((parts[place] == ranges["part"]) & (ranges["last"] >= least[place]))
+        return found
+
+    def _others(self, given: Array, which: Array, made: Array, way: Way) -> tuple[Array, Array]:
+        """What is left of ranges without the pieces that were found in them, and of which range it is."""
         source = np.concatenate([which, np.arange(len(given)), np.arange(len(given))])
         # The pieces of each, between one that ends before it and one that begins after it.
         first = np.concatenate([made["first"], given["first"], given["last"] + 1])
@@ -515,7 +531,7 @@ class Journeys:
         for name in ("produced", "produce_connection", "produce_order", "producer", "acknowledged", "appended"):
             rows[name] = NONE
         rows["n"] = _END
-        return rows
+        return rows, source[:-1][holes]
 
     def _rows(self, given: Array, way: Way) -> Array:
         made = np.zeros(len(given), ROW)
@@ -541,30 +557,20 @@ class Journeys:
         known = np.concatenate([self._intervals, new])
         self._intervals = known[-self._most_delivered :]
         deliveries = np.ones(len(made), np.int64)
-        (key,) = _keys((known["part"],), (known["entity"],))
-        order = np.lexsort((np.arange(len(known)), key))
-        key_, last = key[order], known["last"][order]
-        distinct, rank = np.unique(last, return_inverse=True)
-        width = len(distinct) + 1
-        top = np.maximum.accumulate(key_ * width + rank) - key_ * width
-        before = np.append(NONE, distinct[top[:-1]])
-        begins = np.append(True, key_[1:] != key_[:-1])
-        before[begins] = NONE
-        again = np.zeros(len(known), bool)
-        again[order] = before >= known["first"][order]
-        again = again[-len(fetched) :] if len(fetched) else again[:0]
+        again = self._reached(new)
         if not again.any():
             return deliveries
         # Few: each is compared with what its group had.
-        ends = np.append(np.flatnonzero(begins), len(known))
-        of = {int(key_[ends[k]]): order[ends[k] : ends[k + 1]] for k in range(len(ends) - 1)}
-        own = key[len(known) - len(fetched) :]
+        of: dict[tuple[int, int], Array] = {}
         by_order: dict[tuple[int, int], list[int]] = {}
         for row, pair in enumerate(zip(made["fetch_order"].tolist(), made["part"].tolist(), strict=True)):
             by_order.setdefault(pair, []).append(row)
         for place in np.flatnonzero(again).tolist():
             number = len(known) - len(fetched) + place
-            mine = of[int(own[place])]
+            part, entity = int(new["part"][place]), int(new["entity"][place])
+            mine = of.get((part, entity))
+            if mine is None:
+                mine = of[part, entity] = np.flatnonzero((known["part"] == part) & (known["entity"] == entity))
             # Those of the last so many, whatever the window.
             mine = mine[(mine < number) & (mine >= number - self._most_delivered)]
             firsts, lasts = known["first"][mine], known["last"][mine]
@@ -574,6 +580,31 @@ class Journeys:
                 if low >= one["first"] and high <= one["last"]:
                     deliveries[row] = 1 + int(np.count_nonzero((firsts <= high) & (lasts >= low)))
         return deliveries
+
+    def _reached(self, new: Array) -> Array:
+        """Which intervals begin before the end of one that their group had. Remembers these ends."""
+        all_ = np.zeros(len(self._tops) + len(new), _POSITION)
+        all_[: len(self._tops)] = self._tops
+        mine = all_[len(self._tops) :]
+        for name in ("part", "entity", "order"):
+            mine[name] = new[name]
+        mine["top"] = new["last"]
+        (key,) = _keys((all_["part"],), (all_["entity"],))
+        order = np.argsort(key, kind="stable")
+        one, key = all_[order], key[order]
+        distinct, rank = np.unique(one["top"], return_inverse=True)
+        width = len(distinct) + 1
+        top = distinct[np.maximum.accumulate(key * width + rank) - key * width]
+        begins = np.append(True, key[1:] != key[:-1])
+        before = np.append(NONE, top[:-1])
+        before[begins] = NONE
+        last = np.append(begins[1:], True)
+        kept = one[last]
+        kept["top"] = top[last]
+        self._tops = kept[np.argsort(kept["order"], kind="stable")][-_MOST_PLACES:]
+        reached = np.empty(len(all_), np.int64)
+        reached[order] = before
+        return reached[len(all_) - len(new) :] >= new["first"]
 
     def _got(self, made: Array) -> None:
         """Remembers what of each range was read."""

@@ -1,4 +1,4 @@
-"""Avro values to columns, many rows at a time: each instruction of a program is done for up to 256 rows before the next.
+"""Avro values to columns, many rows at a time: each instruction is done for up to 256 rows before the next.
 
 Strategy: in ``kwire.kernels.avro`` each value waits for the one before it, since only that says where it begins. Here
 one instruction reads the values of many rows, its *lanes*, which do not wait for each other. That takes a third of the
@@ -40,7 +40,18 @@ from kwire.kernels.avro import (
     wide_varint,
 )
 from kwire.kernels.engine import kernel
-from kwire.kernels.numbers import SLACK, copy, copy_wide, int64, little_u32, load64, long_varint, plain
+from kwire.kernels.numbers import (
+    SLACK,
+    copy,
+    copy_wide,
+    int64,
+    item_at,
+    little_u32,
+    load64,
+    long_varint,
+    plain,
+    set_item,
+)
 
 __all__ = ["ITEMS", "LANES", "MAX_NESTING", "SPARE", "Lanes", "lanes_for", "run"]
 
@@ -59,6 +70,8 @@ SPARE: Final = 64
 
 _HIGH: Final = np.uint64(0x8080808080808080)
 _ZERO: Final = np.uint64(0)
+_ONE: Final = np.uint64(1)
+_TWO: Final = np.uint64(2)
 _CONTINUES: Final = np.uint64(0x80)
 _LOW_BYTE: Final = np.uint64(0xFF)
 
@@ -75,53 +88,52 @@ _NO_TARGET: Final = -1
 class Lanes(NamedTuple):
     """Memory to work in.
 
-    - ``pos``, ``end``, ``value``: of each lane where it is, its end, and the last varint.
-    - ``picks``: for each choice the lanes; ``nulls``: those that have no value.
-    - ``left``: for each choice the items that lanes have left, or their branches.
-    - ``index``: for each domain the row that each lane writes.
+    - ``work``: int64, ``LANES`` for each of these. Where a lane is; ``ENDS``; ``VALUES``, the last varint; ``NULLS``,
+      the lanes without a value; ``SAME``, their own numbers. ``_PICKS``: for each choice the lanes. ``_LEFT``: for
+      each choice the items that lanes have left, or their branches. ``_ROWS``: for each domain the row that each lane
+      writes. Then the places where texts stand: of region ``i``, by row, from ``places[i]`` on.
     - ``frames``: see ``FRAME_FIELDS``.
     - ``bases``: for each domain the rows that there were before.
-    - ``sources``: where texts stand, by row; of region ``i`` from ``places[i]`` on.
     """
 
-    pos: Array
-    end: Array
-    value: Array
-    picks: Array
-    nulls: Array
-    left: Array
-    index: Array
+    work: Array
     frames: Array
     bases: Array
-    sources: Array
     places: Array
+
+
+ENDS: Final = LANES
+VALUES: Final = 2 * LANES
+NULLS: Final = 3 * LANES
+SAME: Final = 4 * LANES
+_PICKS: Final = 5 * LANES
+_LEFT: Final = _PICKS + LANES * (MAX_NESTING + 2)
+_ROWS: Final = _LEFT + LANES * (MAX_NESTING + 2)
 
 
 def lanes_for(regions: Array, domains: int) -> Lanes:
     """Memory for a table of REGION."""
     texts = regions["width"] == OFFSETS_OF_TEXTS
     rooms = np.where(texts, np.where(regions["domain"] == 0, LANES, ITEMS), 0)
-    places = np.concatenate([np.zeros(1, np.int64), np.cumsum(rooms, dtype=np.int64)])
+    places = np.concatenate([np.zeros(1, np.int64), np.cumsum(rooms, dtype=np.int64)]) + _ROWS + LANES * domains
+    work = np.empty(places[-1], np.int64)
+    work[SAME:_PICKS] = np.arange(LANES)
     return Lanes(
-        *(np.zeros(LANES, np.int64) for _ in range(3)),
-        np.zeros((MAX_NESTING + 2, LANES), np.int64),
-        np.zeros(LANES, np.int64),
-        np.zeros((MAX_NESTING + 2, LANES), np.int64),
-        np.zeros((domains, LANES), np.int64),
+        work,
         np.zeros((MAX_NESTING + 2, FRAME_FIELDS), np.int64),
         np.zeros(domains, np.int64),
-        np.empty(places[-1], np.int64),
         places,
     )
 
 
 @kernel
-def _varints(buf: Array, picks: Array, n: int, lanes: Lanes) -> bool:
-    """Reads a varint of each lane. Returns whether all are there."""
+def _varints(buf: Array, picks: int, n: int, lanes: Lanes, target: Array, at: int, rows: int) -> bool:
+    """Reads a varint of each lane, into ``target`` from ``at`` on. Returns whether all are there."""
+    work = lanes.work
     good = True
     for k in range(n):
-        lane = picks[k]
-        pos = int64(lanes.pos[lane])
+        lane = item_at(work, picks + k)
+        pos = item_at(work, lane)
         word = load64(buf, pos)
         if word & _CONTINUES == _ZERO:
             value = int64(word & _LOW_BYTE)
@@ -130,271 +142,262 @@ def _varints(buf: Array, picks: Array, n: int, lanes: Lanes) -> bool:
         else:
             value, size = wide_varint(word)
             if size == 0:
-                value, pos = long_varint(buf, pos, int64(lanes.end[lane]), int64(10))
+                value, pos = long_varint(buf, pos, item_at(work, ENDS + lane), int64(10))
                 good = good and pos >= 0
             else:
                 pos += size
-        good = good and pos <= lanes.end[lane]
-        lanes.pos[lane] = pos
-        lanes.value[lane] = value
+        good = good and pos <= item_at(work, ENDS + lane)
+        set_item(work, lane, pos)
+        set_item(target, at + item_at(work, rows + lane), value)
     return good
 
 
 @kernel
-def _null_lanes(
-    regions: Array, first: int, last: int, picks: Array, n: int, lanes: Lanes, memory: Memory
-) -> None:
+def _null_lanes(regions: Array, first: int, last: int, picks: int, n: int, lanes: Lanes, memory: Memory) -> None:
     """Nulls for some lanes in the regions from ``first`` to ``last``, which are of one domain."""
+    work = lanes.work
     for number in range(first, last):
         region = regions[number]
         width = region.width
         at = region.at
-        rows = lanes.index[region.domain]
+        rows = _ROWS + LANES * region.domain
         if width <= 0:
             for k in range(n):
-                memory.ints[at + rows[picks[k]] + 1] = 0
+                set_item(memory.ints, at + item_at(work, rows + item_at(work, picks + k)) + 1, 0)
         elif width == 1:
             for k in range(n):
-                memory.bytes[at + rows[picks[k]]] = 0
+                set_item(memory.bytes, at + item_at(work, rows + item_at(work, picks + k)), 0)
         elif width == 8:
             at >>= 3
             for k in range(n):
-                memory.longs[at + rows[picks[k]]] = 0
+                set_item(memory.longs, at + item_at(work, rows + item_at(work, picks + k)), 0)
         else:
             for k in range(n):
-                to = at + rows[picks[k]] * width
+                to = at + item_at(work, rows + item_at(work, picks + k)) * width
                 for byte in range(to, to + width):
                     memory.bytes[byte] = 0
 
 
 @kernel
-def _integers(instruction: Any, picks: Array, n: int, rows: Array, table: Array, lanes: Lanes, memory: Memory) -> bool:
+def _integers(instruction: Any, picks: int, n: int, rows: int, table: Array, lanes: Lanes, memory: Memory) -> bool:
     """Puts the varints of lanes where an instruction wants them. Returns whether all fit."""
+    work = lanes.work
     op = instruction.op
     at = instruction.at
     low = instruction.low
     high = instruction.high
     more = instruction.more
     good = True
-    if op == Op.LONG:
+    if op == Op.INT:
         for k in range(n):
-            lane = picks[k]
-            memory.longs[at + rows[lane]] = lanes.value[lane]
-        return True
+            lane = item_at(work, picks + k)
+            value = item_at(work, VALUES + lane)
+            good = good and low <= value <= high
+            set_item(memory.ints, at + item_at(work, rows + lane), value)
+        return good
     for k in range(n):
-        value = lanes.value[picks[k]]
+        value = item_at(work, VALUES + item_at(work, picks + k))
         good = good and low <= value <= high
     if not good:
         return False
-    if op == Op.INT:
+    if op == Op.SCALED:
         for k in range(n):
-            lane = picks[k]
-            memory.ints[at + rows[lane]] = lanes.value[lane]
-    elif op == Op.SCALED:
-        for k in range(n):
-            lane = picks[k]
-            memory.longs[at + rows[lane]] = lanes.value[lane] * more
+            lane = item_at(work, picks + k)
+            set_item(memory.longs, at + item_at(work, rows + lane), item_at(work, VALUES + lane) * more)
     elif op == Op.REAL32:
         for k in range(n):
-            lane = picks[k]
-            memory.floats[at + rows[lane]] = lanes.value[lane]
+            lane = item_at(work, picks + k)
+            memory.floats[at + item_at(work, rows + lane)] = item_at(work, VALUES + lane)
     elif op == Op.REAL64:
         for k in range(n):
-            lane = picks[k]
-            memory.doubles[at + rows[lane]] = lanes.value[lane]
+            lane = item_at(work, picks + k)
+            memory.doubles[at + item_at(work, rows + lane)] = item_at(work, VALUES + lane)
     elif op == Op.ENUM:
         for k in range(n):
-            lane = picks[k]
-            value = int64(table[more + lanes.value[lane]])
+            lane = item_at(work, picks + k)
+            value = int64(table[more + item_at(work, VALUES + lane)])
             good = good and value >= 0
-            memory.ints[at + rows[lane]] = value
+            set_item(memory.ints, at + item_at(work, rows + lane), value)
     return good
 
 
 @kernel
 def _bytes(
-    buf: Array, instruction: Any, picks: Array, n: int, rows: Array, program: Program, state: State, lanes: Lanes, memory: Memory
+    buf: Array,
+    instruction: Any,
+    picks: int,
+    n: int,
+    rows: int,
+    lanes: Lanes,
+    memory: Memory,
 ) -> bool:
-    """Notes the texts and bytes of lanes, or passes over them. Returns whether they are there."""
+    """Reads where the texts and bytes of lanes stand, and notes it. Returns whether they are there."""
+    work = lanes.work
     good = True
-    op = instruction.op
-    for k in range(n):
-        lane = picks[k]
-        value = lanes.value[lane]
-        good = good and 0 <= value <= lanes.end[lane] - lanes.pos[lane]
-    if not good:
-        return False
     at = instruction.at
-    width = instruction.width
-    if op == Op.SKIP_BYTES:
-        for k in range(n):
-            lane = picks[k]
-            lanes.pos[lane] += lanes.value[lane]
-    elif op == Op.DECIMAL:
-        for k in range(n):
-            lane = picks[k]
-            good = good and decimal(
-                buf,
-                int64(lanes.pos[lane]),
-                int64(lanes.value[lane]),
-                memory.longs,
-                at + rows[lane] * width,
-                width,
-                program.table,
-                instruction.more,
-            )
-            lanes.pos[lane] += lanes.value[lane]
-    else:
-        number = instruction.region
-        sources = lanes.places[number] - lanes.bases[instruction.domain]
-        for k in range(n):
-            lane = picks[k]
-            row = rows[lane]
-            pos = lanes.pos[lane]
-            size = lanes.value[lane]
-            memory.ints[at + row + 1] = size
-            lanes.sources[sources + row] = pos
-            lanes.pos[lane] = pos + size
-        if op == Op.TEXT and state.regions[number].text == 0:
-            # Text that is read as bytes must be text all the same.
-            for k in range(n):
-                lane = picks[k]
-                pos = int64(lanes.pos[lane])
-                good = good and is_text(buf, pos - int64(lanes.value[lane]), pos)
+    number = instruction.region
+    sources = lanes.places[number] - lanes.bases[instruction.domain]
+    for k in range(n):
+        lane = item_at(work, picks + k)
+        row = item_at(work, rows + lane)
+        pos = item_at(work, lane)
+        word = load64(buf, pos)
+        if word & _CONTINUES == _ZERO:
+            good = good and word & _ONE == _ZERO
+            size = int64((word & _LOW_BYTE) >> _ONE)
+            pos += 1
+        else:
+            size, used = wide_varint(word)
+            good = good and used > 0 and size >= 0
+            pos += used
+        set_item(memory.ints, at + row + 1, size)
+        set_item(work, sources + row, pos)
+        pos += size
+        # Less than 56 bits are no danger to this sum.
+        good = good and pos <= item_at(work, ENDS + lane)
+        set_item(work, lane, pos)
     return good
 
 
 @kernel
 def _words(
-    buf: Array, instruction: Any, picks: Array, n: int, rows: Array, program: Program, lanes: Lanes, memory: Memory
+    buf: Array, instruction: Any, picks: int, n: int, rows: int, program: Program, lanes: Lanes, memory: Memory
 ) -> bool:
-    """Puts bytes of a fixed number where an instruction wants them. Returns whether they are there, and fit."""
+    """Puts bytes, and decimals of any number of them, where an instruction wants them. Returns whether they are there,
+    and fit."""
+    work = lanes.work
     op = instruction.op
     at = instruction.at
     width = instruction.width
     good = True
-    for k in range(n):
-        lane = picks[k]
-        pos = lanes.pos[lane] + width
-        good = good and pos <= lanes.end[lane]
-        lanes.pos[lane] = pos
-    if not good:
-        return False
     if op == Op.WORD8:
         for k in range(n):
-            lane = picks[k]
-            memory.longs[at + rows[lane]] = int64(load64(buf, int64(lanes.pos[lane]) - 8))
-    elif op == Op.WORD4:
+            lane = item_at(work, picks + k)
+            pos = item_at(work, lane)
+            good = good and pos + 8 <= item_at(work, ENDS + lane)
+            set_item(work, lane, pos + 8)
+            set_item(memory.longs, at + item_at(work, rows + lane), int64(load64(buf, pos)))
+        return good
+    if op == Op.WORD4 or op == Op.BOOL:
         for k in range(n):
-            lane = picks[k]
-            memory.ints[at + rows[lane]] = np.int32(little_u32(buf, int64(lanes.pos[lane]) - 4))
-    elif op == Op.BOOL:
-        for k in range(n):
-            lane = picks[k]
-            byte = buf[lanes.pos[lane] - 1]
-            good = good and byte <= 1
-            memory.bytes[at + rows[lane]] = byte
-    elif op == Op.WIDEN:
-        for k in range(n):
-            lane = picks[k]
-            memory.ints[0] = np.int32(little_u32(buf, int64(lanes.pos[lane]) - 4))
-            memory.doubles[at + rows[lane]] = memory.floats[0]
-    elif op == Op.FIXED:
-        for k in range(n):
-            lane = picks[k]
-            copy(buf, int64(lanes.pos[lane]) - width, memory.bytes, at + rows[lane] * width, width)
-    elif op == Op.FIXED_DECIMAL:
-        words = instruction.low
-        for k in range(n):
-            lane = picks[k]
-            good = good and decimal(
-                buf,
-                int64(lanes.pos[lane]) - width,
-                width,
-                memory.longs,
-                at + rows[lane] * words,
-                words,
-                program.table,
-                instruction.more,
-            )
+            lane = item_at(work, picks + k)
+            pos = item_at(work, lane)
+            word = load64(buf, pos)
+            good = good and pos + width <= item_at(work, ENDS + lane)
+            set_item(work, lane, pos + width)
+            if op == Op.BOOL:
+                good = good and word & _LOW_BYTE <= _ONE
+                set_item(memory.bytes, at + item_at(work, rows + lane), int64(word & _LOW_BYTE))
+            else:
+                set_item(memory.ints, at + item_at(work, rows + lane), int64(word))
+        return good
+    varies = op == Op.DECIMAL or op == Op.SKIP_BYTES
+    words = width if op == Op.DECIMAL else instruction.low
+    for k in range(n):
+        lane = item_at(work, picks + k)
+        pos = item_at(work, lane)
+        row = item_at(work, rows + lane)
+        size = item_at(work, VALUES + lane) if varies else int64(width)
+        good = good and 0 <= size <= item_at(work, ENDS + lane) - pos
+        set_item(work, lane, pos + size)
+        if good:
+            if op == Op.FIXED:
+                copy(buf, pos, memory.bytes, at + row * size, size)
+            elif op == Op.WIDEN:
+                memory.ints[0] = np.int32(little_u32(buf, pos))
+                memory.doubles[at + row] = memory.floats[0]
+            elif op == Op.DECIMAL or op == Op.FIXED_DECIMAL:
+                good = decimal(buf, pos, size, memory.longs, at + row * words, words, program.table, instruction.more)
     return good
 
 
 @kernel
-def _constants(
-    instruction: Any, picks: Array, n: int, rows: Array, program: Program, lanes: Lanes, memory: Memory
-) -> None:
+def _constants(instruction: Any, picks: int, n: int, rows: int, program: Program, lanes: Lanes, memory: Memory) -> None:
     """Puts what is the same for all lanes where an instruction wants it."""
+    work = lanes.work
     op = instruction.op
     at = instruction.at
     width = instruction.width
     if op == Op.PRESENT:
         for k in range(n):
-            memory.bytes[at + rows[picks[k]]] = 1
+            set_item(memory.bytes, at + item_at(work, rows + item_at(work, picks + k)), 1)
     elif op == Op.SET:
         for k in range(n):
-            copy(program.pool, instruction.more, memory.bytes, at + rows[picks[k]] * width, width)
+            copy(
+                program.pool,
+                instruction.more,
+                memory.bytes,
+                at + item_at(work, rows + item_at(work, picks + k)) * width,
+                width,
+            )
     elif op == Op.END_LIST:
         for k in range(n):
-            memory.ints[at + rows[picks[k]] + 1] = 0
+            set_item(memory.ints, at + item_at(work, rows + item_at(work, picks + k)) + 1, 0)
     else:
         sources = lanes.places[instruction.region] - lanes.bases[instruction.domain]
         for k in range(n):
-            row = rows[picks[k]]
-            memory.ints[at + row + 1] = width
+            row = item_at(work, rows + item_at(work, picks + k))
+            set_item(memory.ints, at + row + 1, width)
             # Not in the buffer but in the pool.
-            lanes.sources[sources + row] = -1 - instruction.more
+            set_item(work, sources + row, -1 - instruction.more)
 
 
 @kernel
-def _option(instruction: Any, depth: int, n: int, rows: Array, lanes: Lanes, memory: Memory) -> tuple[int, int]:
-    """Chooses the lanes that have a value, and notes the others: (how many of each), -1 where one has neither."""
-    picks = lanes.picks[depth]
-    some = lanes.picks[depth + 1]
-    low = instruction.low
+def _option(
+    buf: Array, instruction: Any, depth: int, n: int, rows: int, lanes: Lanes, memory: Memory
+) -> tuple[int, int]:
+    """Reads which branch lanes have, in one byte. Chooses those that have a value, and notes the others: (how many of
+    each), -1 where one has neither."""
+    work = lanes.work
+    picks = _PICKS + LANES * depth
+    some = _PICKS + LANES * (depth + 1)
+    null = np.uint64(2 * instruction.low)
     at = instruction.at
     m = int64(0)
     z = int64(0)
     good = True
     for k in range(n):
-        lane = picks[k]
-        value = lanes.value[lane]
-        good = good and 0 <= value <= 1
-        has = int64(1) if value != low else int64(0)
-        memory.bytes[at + rows[lane]] = has
-        some[m] = lane
-        lanes.nulls[z] = lane
+        lane = item_at(work, picks + k)
+        pos = item_at(work, lane)
+        byte = load64(buf, pos) & _LOW_BYTE
+        good = good and byte & ~_TWO == _ZERO and pos < item_at(work, ENDS + lane)
+        has = int64(1) if byte != null else int64(0)
+        set_item(work, lane, pos + 1)
+        set_item(memory.bytes, at + item_at(work, rows + lane), has)
+        set_item(work, some + m, lane)
+        set_item(work, NULLS + z, lane)
         m += has
         z += 1 - has
     return (m, z) if good else (int64(-1), int64(-1))
 
 
 @kernel
-def _list(instruction: Any, depth: int, n: int, rows: Array, state: State, lanes: Lanes, memory: Memory) -> int:
+def _list(instruction: Any, depth: int, n: int, rows: int, state: State, lanes: Lanes, memory: Memory) -> int:
     """Chooses the lanes that have items: how many, -1 to decline."""
-    picks = lanes.picks[depth]
-    entered = lanes.picks[depth + 1]
-    some = lanes.picks[depth + 2]
-    left = lanes.left[depth + 2]
+    work = lanes.work
+    picks = _PICKS + LANES * depth
+    entered = _PICKS + LANES * (depth + 1)
+    some = _PICKS + LANES * (depth + 2)
+    left = _LEFT + LANES * (depth + 2)
     least = instruction.low
     child = instruction.child
     at = instruction.at
     start = int64(state.counts[child]) if child >= 0 else int64(0)
     m = int64(0)
     for k in range(n):
-        lane = picks[k]
-        value = int64(lanes.value[lane])
-        room = int64(lanes.end[lane]) - int64(lanes.pos[lane])
+        lane = item_at(work, picks + k)
+        value = item_at(work, VALUES + lane)
+        room = item_at(work, ENDS + lane) - item_at(work, lane)
         if value < 0 or (value > 0 and (least == 0 or value > room or value * least > room)):
             return int64(-1)
-        left[lane] = value
-        entered[m] = lane
-        some[m] = lane
+        set_item(work, left + lane, value)
+        set_item(work, entered + m, lane)
+        set_item(work, some + m, lane)
         if value > 0:
             m += 1
         if child >= 0:
-            lanes.index[child, lane] = start
-            memory.ints[at + rows[lane] + 1] = value
+            set_item(work, _ROWS + LANES * child + lane, start)
+            set_item(memory.ints, at + item_at(work, rows + lane) + 1, value)
             start += value
     if child >= 0:
         if start - lanes.bases[child] > ITEMS or start > state.rooms[child]:
@@ -406,46 +409,49 @@ def _list(instruction: Any, depth: int, n: int, rows: Array, state: State, lanes
 @kernel
 def _next(instruction: Any, depth: int, n: int, lanes: Lanes) -> int:
     """Chooses the lanes that have one more item: how many."""
-    picks = lanes.picks[depth]
-    left = lanes.left[depth]
+    work = lanes.work
+    picks = _PICKS + LANES * depth
+    left = _LEFT + LANES * depth
     child = instruction.child
     m = int64(0)
     for k in range(n):
-        lane = picks[k]
-        more = left[lane] - 1
-        left[lane] = more
-        picks[m] = lane
+        lane = item_at(work, picks + k)
+        more = item_at(work, left + lane) - 1
+        set_item(work, left + lane, more)
+        set_item(work, picks + m, lane)
         if more > 0:
             m += 1
         if child >= 0:
-            lanes.index[child, lane] += 1
+            set_item(work, _ROWS + LANES * child + lane, item_at(work, _ROWS + LANES * child + lane) + 1)
     return m
 
 
 @kernel
 def _no_more_blocks(buf: Array, depth: int, lanes: Lanes) -> bool:
     """Whether all lanes that have items have one block of them."""
-    picks = lanes.picks[depth]
+    work = lanes.work
+    picks = _PICKS + LANES * depth
     good = True
     for k in range(lanes.frames[depth, _COUNT]):
-        lane = picks[k]
-        pos = lanes.pos[lane]
-        good = good and buf[pos] == 0 and pos < lanes.end[lane]
-        lanes.pos[lane] = pos + 1
+        lane = item_at(work, picks + k)
+        pos = item_at(work, lane)
+        good = good and buf[pos] == 0 and pos < item_at(work, ENDS + lane)
+        set_item(work, lane, pos + 1)
     return good
 
 
 @kernel
 def _branch(depth: int, n: int, branch: int, lanes: Lanes) -> int:
     """Chooses the lanes of a branch: how many."""
-    picks = lanes.picks[depth]
-    some = lanes.picks[depth + 1]
-    of = lanes.left[depth + 1]
+    work = lanes.work
+    picks = _PICKS + LANES * depth
+    some = _PICKS + LANES * (depth + 1)
+    of = _LEFT + LANES * (depth + 1)
     m = int64(0)
     for k in range(n):
-        lane = picks[k]
-        some[m] = lane
-        if of[lane] == branch:
+        lane = item_at(work, picks + k)
+        set_item(work, some + m, lane)
+        if item_at(work, of + lane) == branch:
             m += 1
     return m
 
@@ -453,6 +459,7 @@ def _branch(depth: int, n: int, branch: int, lanes: Lanes) -> int:
 @kernel
 def _steps(buf: Array, pc: int, n: int, program: Program, state: State, lanes: Lanes, memory: Memory) -> bool:
     """Runs a program over ``n`` lanes, which stand in ``picks[0]``. Returns whether it came to its end."""
+    work = lanes.work
     code = program.code
     frames = lanes.frames
     depth = int64(0)
@@ -477,22 +484,28 @@ def _steps(buf: Array, pc: int, n: int, program: Program, state: State, lanes: L
             pc = union + branch
         instruction = code[pc]
         op = instruction.op
-        picks = lanes.picks[depth]
-        rows = lanes.index[instruction.domain]
-        if op <= Op.SKIP_BYTES and not _varints(buf, picks, n, lanes):
-            return False
+        picks = _PICKS + LANES * depth
+        rows = _ROWS + LANES * instruction.domain
+        if (op <= Op.SKIP_BYTES) & (op != Op.TEXT) & (op != Op.BYTES) & (op != Op.OPTION):
+            target = memory.longs if op == Op.LONG else work
+            at = instruction.at if op == Op.LONG else int64(VALUES)
+            if not _varints(buf, picks, n, lanes, target, at, rows if op == Op.LONG else int64(SAME)):
+                return False
+        if op == Op.LONG:
+            pc += 1
+            continue
         if op <= Op.ENUM or op == Op.SKIP_LONG:
             if not _integers(instruction, picks, n, rows, program.table, lanes, memory):
                 return False
-        elif op <= Op.DECIMAL or op == Op.SKIP_BYTES:
-            if not _bytes(buf, instruction, picks, n, rows, program, state, lanes, memory):
+        elif op == Op.TEXT or op == Op.BYTES:
+            if not _bytes(buf, instruction, picks, n, rows, lanes, memory):
                 return False
         elif op == Op.OPTION:
-            m, z = _option(instruction, depth, n, rows, lanes, memory)
+            m, z = _option(buf, instruction, depth, n, rows, lanes, memory)
             if m < 0 or depth == MAX_NESTING:
                 return False
             if z > 0:
-                _null_lanes(state.regions, instruction.first, instruction.last, lanes.nulls, z, lanes, memory)
+                _null_lanes(state.regions, instruction.first, instruction.last, NULLS, z, lanes, memory)
             if m == 0:
                 pc = instruction.target
                 continue
@@ -505,13 +518,13 @@ def _steps(buf: Array, pc: int, n: int, program: Program, state: State, lanes: L
         elif op == Op.UNION:
             if depth == MAX_NESTING:
                 return False
-            of = lanes.left[depth + 1]
+            of = _LEFT + LANES * (depth + 1)
             for k in range(n):
-                lane = picks[k]
-                value = lanes.value[lane]
+                lane = item_at(work, picks + k)
+                value = item_at(work, VALUES + lane)
                 if value < 0 or value >= instruction.width:
                     return False
-                of[lane] = value
+                set_item(work, of + lane, value)
             frames[depth, _TARGET] = instruction.target
             frames[depth, _COUNT] = n
             frames[depth, _PC] = pc
@@ -557,8 +570,8 @@ def _steps(buf: Array, pc: int, n: int, program: Program, state: State, lanes: L
         else:
             good = op == Op.STOP
             for k in range(n):
-                lane = picks[k]
-                good = good and lanes.pos[lane] == lanes.end[lane]
+                lane = item_at(work, picks + k)
+                good = good and item_at(work, lane) == item_at(work, ENDS + lane)
             return good
         pc += 1
 
@@ -585,21 +598,21 @@ def _texts(buf: Array, pool: Array, number: int, last: int, region: Any, lanes: 
     used = int64(region.used)
     total = used
     for row in range(first, last):
-        total += int64(memory.ints[at + row])
+        total += item_at(memory.ints, at + row)
     if total + SLACK > region.room:
         return False
     sources = lanes.places[number] - first
     begin = used
     for row in range(first, last):
-        size = int64(memory.ints[at + row])
+        size = item_at(memory.ints, at + row)
         if size > 0:
-            source = int64(lanes.sources[sources + row])
+            source = item_at(lanes.work, sources + row)
             if source >= 0:
                 copy_wide(buf, source, memory.bytes, data + used, size)
             else:
                 copy(pool, -1 - source, memory.bytes, data + used, size)
         used += size
-        memory.ints[at + row] = used
+        set_item(memory.ints, at + row, used)
     if region.text != 0 and not _is_ascii(memory.bytes, data + begin, data + used):
         for row in range(first, last):
             after = int64(memory.ints[at + row])
@@ -642,8 +655,8 @@ def _batch(
     lanes: Lanes,
     memory: Memory,
 ) -> tuple[bool, int]:
-    """Reads rows from ``row`` on in lanes: (whether they are read, how many). Otherwise they are to be read one by one.
-    """
+    """Reads rows from ``row`` on in lanes: (whether they are read, how many). Else they are to be read one by one."""
+    work = lanes.work
     pc = int64(-1)
     n = int64(0)
     z = int64(0)
@@ -655,15 +668,15 @@ def _batch(
             if (pc >= 0 and own != pc) or ends[row + count] + SPARE > buf.shape[0]:
                 break
             pc = own
-            lanes.pos[count] = starts[row + count]
-            lanes.end[count] = ends[row + count]
+            set_item(work, count, starts[row + count])
+            set_item(work, ENDS + count, ends[row + count])
             good = good and starts[row + count] <= ends[row + count]
-            lanes.picks[0, n] = count
+            set_item(work, _PICKS + n, count)
             n += 1
         else:
-            lanes.nulls[z] = count
+            set_item(work, NULLS + z, count)
             z += 1
-        lanes.index[0, count] = row + count
+        set_item(work, _ROWS + count, row + count)
         count += 1
     if not good or n < FEWEST or program.code[pc].slot == 0:
         return False, max(count, int64(1))
@@ -673,7 +686,7 @@ def _batch(
         above = int64(0)
         while above < state.regions.shape[0] and state.regions[above].domain == 0:
             above += 1
-        _null_lanes(state.regions, int64(0), above, lanes.nulls, z, lanes, memory)
+        _null_lanes(state.regions, int64(0), above, NULLS, z, lanes, memory)
     good = _steps(buf, pc, n, program, state, lanes, memory) and _finish(
         buf, row + count, program, state, lanes, memory
     )

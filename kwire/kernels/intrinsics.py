@@ -81,6 +81,32 @@ def load64(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
+def item_at(typing_context: Any, items: Any, at: Any) -> Any:
+    """An integer of an array of them, as int64. The caller has checked that it is there."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        loaded = builder.load(builder.gep(data, [args[1]]))
+        return context.cast(builder, loaded, signature.args[0].dtype, types.int64)
+
+    return types.int64(items, types.int64), generate
+
+
+@intrinsic
+def set_item(typing_context: Any, items: Any, at: Any, value: Any) -> Any:
+    """Puts an int64 into an array of integers, without what has no place there. The caller has checked that there is
+    room."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        made = context.cast(builder, args[2], types.int64, signature.args[0].dtype)
+        builder.store(made, builder.gep(data, [args[1]]))
+        return context.get_dummy_value()
+
+    return types.void(items, types.int64, types.int64), generate
+
+
+@intrinsic
 def prefetch(typing_context: Any, array: Any, at: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data

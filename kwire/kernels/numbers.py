@@ -29,11 +29,13 @@ __all__ = [
     "i32",
     "i64",
     "int64",
+    "item_at",
     "little_u16",
     "little_u32",
     "load64",
     "long_varint",
     "plain",
+    "set_item",
     "shift_wide",
     "short_varint",
     "u16",
@@ -104,6 +106,19 @@ def little32(array: Array, at: int) -> int:
 def load64(array: Array, at: int) -> Any:
     """Eight bytes from any position as a little-endian uint64."""
     return np.uint64(int.from_bytes(array[at : at + 8].tobytes(), "little"))
+
+
+@primitive
+def item_at(items: Array, at: int) -> int:
+    """``items[at]`` of a one-dimensional array of integers, unchecked."""
+    value: int = int64(items[at])
+    return value
+
+
+@primitive
+def set_item(items: Array, at: int, value: int) -> None:
+    """``items[at] = value`` in such an array, unchecked. Bits that have no place there are dropped."""
+    items[at] = int64(value).astype(items.dtype)
 
 
 @primitive

@@ -30,6 +30,7 @@ TABLES: Final[dict[str, Sequence[str]]] = {
 """The tables that are read, with their columns."""
 
 ENDS: Final = ("committed", "aborted", "timed_out", "fenced", "open", "unknown")
+"""How transactions end (tuple of str), in the order of the columns."""
 COARSE: Final = 5
 """Steps of latencies that are one over time: 10 %."""
 _MOST_KEYS: Final = 1 << 10
@@ -107,8 +108,8 @@ class Flows:
         if not len(known):
             return
         steps = latency_steps(_floats(rows, "fetch_ms")[known], COARSE)
-        keys = ("topic", "group_id", "client_id", steps, self.clock.buckets(times[known]))
-        for topic, group, client, step, bucket, _, count in rows.totals(known, keys, records[known]):
+        over_time = ("topic", "group_id", "client_id", steps, self.clock.buckets(times[known]))
+        for topic, group, client, step, bucket, _, count in rows.totals(known, over_time, records[known]):
             self.waits.add((_key(topic, group, client), step), bucket, count)
 
 

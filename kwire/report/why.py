@@ -292,8 +292,8 @@ class Group(Story):
             frame = "" if row["cause_frame"] is None else f" in frame {row['cause_frame']}"
             said.append(f"because of {row['cause'].replace('_', ' ')}{of}{frame}")
         said += [one for one in (row["error_name"], row["detail"], row["error"]) if one]
-        self.say(Line(row["timestamp"], event.replace("_", " "), who, "; ".join(said) or None, row["capture"], row["connection"],
-                      row["frame"]))  # fmt: skip
+        where = row["capture"], row["connection"], row["frame"]
+        self.say(Line(row["timestamp"], event.replace("_", " "), who, "; ".join(said) or None, *where))
 
     def headline(self) -> list[str]:
         name = showing.readable(self.name)

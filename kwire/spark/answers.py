@@ -115,6 +115,8 @@ _TIMES: Final = {
     "calls": "frame_timestamp",
     "connections": "first_seen",
     "records": "frame_timestamp",
+    "group_events": "timestamp",
+    "share_deliveries": "timestamp",
 }
 
 
@@ -123,17 +125,17 @@ def findings(
 ) -> DataFrame:
     """What goes wrong, with evidence: a row for each finding.
 
-    ``tables``: any of ``frames``, ``partitions``, ``calls``, ``connections`` and ``records``, as the data source
-    ``kwire`` gives them. Rules that need another one are left out, unless ``rules`` names them. The columns are those
-    of ``kwire.report.findings.SCHEMA`` (docs/reference/findings.md). Rows of all captures are looked at in order of
-    time, as if they were one.
+    ``tables``: any of ``frames``, ``partitions``, ``calls``, ``connections``, ``records``, ``group_events`` and
+    ``share_deliveries``, as the data source ``kwire`` gives them. Rules that need another one are left out, unless
+    ``rules`` names them. The columns are those of ``kwire.report.findings.SCHEMA`` (docs/reference/findings.md). Rows
+    of all captures are looked at in order of time, as if they were one.
 
     Raises ``KwireError`` for an unknown rule, for one whose tables are missing, and if no rule is left.
     """
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from kwire.report.findings import RULES, SCHEMA, needed
+    from kwire.report.findings import COLUMNS, RULES, SCHEMA, needed
     from kwire.report.findings import Thresholds as Usual
     from kwire.spark.arrow import mapped
 
@@ -149,7 +151,7 @@ def findings(
                 raise KwireError(f"the rule {name} needs the table {without[0]}")
     names = [name for name in names if not missing[name]]
     if not names:
-        raise KwireError("no rule has its tables: they are frames, partitions, calls, connections and records")
+        raise KwireError(f"no rule has its tables: they are {', '.join(COLUMNS)}")
     use_drivers_python(next(iter(tables.values())).sparkSession)
     # With Spark Connect, each look at the columns of a table asks the server.
     known = {name: frozenset(one.columns) for name, one in tables.items()}

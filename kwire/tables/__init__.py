@@ -65,6 +65,7 @@ _MODULES: Final[dict[Kind, dict[str, str]]] = {
         "connections": "connections",
         "group_events": "group_events",
         "share_deliveries": "share_deliveries",
+        "streams_tasks": "streams_tasks",
         "transactions": "transactions",
         "journeys": "journeys",
     },

@@ -43,20 +43,25 @@ def _build(name: str, command: list[str]) -> Path:
     return folder
 
 
+def java(program: str) -> list[str]:
+    """What runs a Java program with Kafka's clients, compiled before. Raises ``MissingError``."""
+    try:
+        jars = f"{kafka_jars.install('4.4.0')}/*"
+        made = kafka_jars.cache_folder() / "clients" / "java"
+        words = [kafka_jars.jdk_tool("javac"), "-cp", jars, "-d", str(made), str(SOURCES / "java" / program)]
+        subprocess.run(words, check=True, capture_output=True)
+        short = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # it runs for a second
+        return [kafka_jars.java(), *short, "-cp", f"{made}{os.pathsep}{jars}", program.removesuffix(".java")]
+    except kafka_jars.KafkaUnavailableError as error:
+        unreachable = isinstance(error, kafka_jars.RegistryUnreachableError)
+        raise MissingError(str(error), unreachable=unreachable) from None
+
+
 @functools.cache
 def command(client: str) -> list[str]:
     """What runs a client. Raises ``MissingError``."""
     if client == "Java 4.4":
-        try:
-            jars = f"{kafka_jars.install('4.4.0')}/*"
-            made = kafka_jars.cache_folder() / "clients" / "java"
-            words = [kafka_jars.jdk_tool("javac"), "-cp", jars, "-d", str(made), str(SOURCES / "java" / "Client.java")]
-            subprocess.run(words, check=True, capture_output=True)
-            short = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # it runs for a second
-            return [kafka_jars.java(), *short, "-cp", f"{made}{os.pathsep}{jars}", "Client"]
-        except kafka_jars.KafkaUnavailableError as error:
-            unreachable = isinstance(error, kafka_jars.RegistryUnreachableError)
-            raise MissingError(str(error), unreachable=unreachable) from None
+        return java("Client.java")
     name = NAMES[client]
     if client == "KafkaJS":
         return ["node", str(_build(name, ["npm", "install", "--no-audit", "--no-fund"]) / "main.js")]
@@ -82,3 +87,18 @@ def test_a_client_goes_through_the_proxy(client: str) -> None:
             give_up(missing)
         assert proxy.errors() == []
         assert len(proxy.exchanges()) >= len(broker.exchanges())
+
+
+def test_java_shares_records_and_ends_transactions_of_version_2() -> None:
+    with Broker(topics={TOPIC: 1}) as broker:
+        try:
+            words = [*java("Share.java"), broker.bootstrap, TOPIC]
+        except MissingError as missing:
+            give_up(missing)
+        said = subprocess.run(words, capture_output=True, check=True, timeout=SECONDS, text=True).stdout.splitlines()
+        values = [f"value {number}{place}" for number in (0, 2) for place in range(4)]
+        again = [one for one in values if one[-1] in "02"]
+        assert sorted(said) == sorted([f"{one} 1" for one in values] + [f"{one} 2" for one in again])
+        assert {one.api_version for one in broker.exchanges("EndTxn")} == {5}
+        assert not broker.exchanges("AddPartitionsToTxn")
+        assert broker.errors() == []

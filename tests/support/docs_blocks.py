@@ -104,7 +104,8 @@ def lay_out(folder: Path, page: str = "") -> None:
         captures.mkdir()
         for name in ("registry.pcap", "shop.pcap"):
             shutil.copy(GOLDEN / "values" / name, folder / "captures" / name)
-    shutil.copy(light, folder / "broker.pcap")
+    of_flows = page in ("how-to/what-happened.md", "reference/tables/transactions.md")
+    shutil.copy(GOLDEN / "kafka-4.3-kraft-java" / "clients.pcap" if of_flows else light, folder / "broker.pcap")
     shutil.copy(keys, folder / "keys.log")
     shutil.copy(next(tls.glob(f"{keys.stem}.pcap*")), folder / "tls.pcap")
     shutil.copy(GOLDEN / "tunnels" / "vxlan" / "plain.pcap", folder / "tunnel.pcap")

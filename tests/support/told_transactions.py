@@ -18,6 +18,7 @@ from kwire import capture, messages, records
 from kwire.records import Record
 from kwire.testing import packets
 from kwire.testing.broker.logs import Log
+from kwire.testing.packets import Packet
 
 TIMEOUT = 10.0
 _ABORTS = ("aborted", "timed_out", "fenced")
@@ -113,11 +114,11 @@ class Told:
             self.reader.ask(fetch_request(self.random.choice(self.topics), offset, 12, isolation_level=1,
                                           max_wait_ms=0), 12)  # fmt: skip
 
-    def packets(self) -> list[packets.Packet]:
+    def packets(self) -> list[Packet]:
         """The capture, whole."""
         return packets.read(self.bench.core.recording.pcapng())
 
-    def lossy(self, part: float) -> list[packets.Packet]:
+    def lossy(self, part: float) -> list[Packet]:
         """The capture without some of its packets."""
         return [one for one in self.packets() if self.random.random() >= part]
 
@@ -184,8 +185,8 @@ class Producer:
 
     def offsets(self) -> None:
         if not self.new and ("group", 0) not in self.added:
-            request = messages.AddOffsetsToTxnRequest(transactional_id=self.name, group_id="g", **self._ids())
-            if self.client.ask(request, 3).error_code:
+            added = messages.AddOffsetsToTxnRequest(transactional_id=self.name, group_id="g", **self._ids())
+            if self.client.ask(added, 3).error_code:
                 return
             self.added.add(("group", 0))
         kind = messages.TxnOffsetCommitRequest
@@ -210,7 +211,7 @@ class Producer:
             self.sequences = {}
 
 
-def rows_of(parts: Sequence[Sequence[packets.Packet]], **options: Any) -> list[dict[str, Any]]:
+def rows_of(parts: Sequence[Sequence[Packet]], **options: Any) -> list[dict[str, Any]]:
     """The rows of a capture, or of files that it was cut into."""
     files = [BytesIO(packets.write_pcapng(part)) for part in parts]
     found = capture.read(files if len(files) > 1 else files[0], "transactions", **options)

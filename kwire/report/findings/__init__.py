@@ -24,7 +24,18 @@ import pyarrow as pa
 
 from kwire.naming import counted, no_such
 from kwire.records.arrow_types import TIMESTAMP
-from kwire.report.findings import brokers, clients, consuming, errors, groups, offsets, producing, resent, transactions
+from kwire.report.findings import (
+    brokers,
+    clients,
+    consuming,
+    errors,
+    groups,
+    histories,
+    offsets,
+    producing,
+    resent,
+    transactions,
+)
 from kwire.report.findings.committed import Committed
 from kwire.report.findings.rule import COLUMNS, SCHEMA, SEVERITIES, Finding, Rule, rules_of
 from kwire.report.sums import tuples
@@ -43,6 +54,7 @@ class Thresholds(
     producing.Limits,
     clients.Limits,
     groups.Limits,
+    histories.Limits,
     consuming.Limits,
     offsets.Limits,
     errors.Limits,
@@ -82,7 +94,7 @@ class Thresholds(
         return cls(**values)
 
 
-FAMILIES: Final = (producing, clients, groups, consuming, offsets, errors, brokers, resent, transactions)
+FAMILIES: Final = (producing, clients, groups, histories, consuming, offsets, errors, brokers, resent, transactions)
 """The modules of rules: a rule is in use once its class stands in one of them."""
 
 RULES: Final[dict[str, type[Rule[Any]]]] = {

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwire.history.reconciling import SESSION
 from kwire.naming import counted
 from kwire.report.findings.rule import CLIENT, FRAME, Finding, Rule, Together, keyed
 from kwire.report.sums import UNDATED, tuples
@@ -40,10 +41,11 @@ class Rebalances(Rule[Limits]):
     """A group that rebalances over and over, and who joins it anew."""
 
     name = "rebalance-loop"
-    finds = "a group that gets a new generation all the time; who joined, how many left"
+    finds = "a group that rebalances all the time, of any protocol; who joined, how many left, and why"
     thresholds: Mapping[str, str] = {"rebalances": "{} in a minute"}
     place = 70
     tables: tuple[str, ...] = ("calls",)
+    also: tuple[str, ...] = ("group_events",)
     keys: tuple[str, ...] = ("group_id",)
     together: Together = "group"
     severity = "high"
@@ -68,8 +70,15 @@ class Rebalances(Rule[Limits]):
         self._latest: dict[str, int] = {}
         self._joined: dict[str, Counter[str]] = {}
         self._left: Counter[str] = Counter()
+        self._causes: dict[str, Counter[str]] = {}
+        """Why groups rebalanced, as far as the history of groups is read."""
+        self._newer: set[str] = set()
+        """Groups of the newer protocols: they have no generations."""
 
     def take(self, name: str, rows: Rows) -> None:
+        if name == "group_events":
+            self._history(rows)
+            return
         told = rows.where(api_name=("JoinGroup", "LeaveGroup"), status="ok")
         hits: dict[int, str] = {}
         """Rows of responses that begin a generation, and their group."""
@@ -96,16 +105,31 @@ class Rebalances(Rule[Limits]):
             made = made.append_column("group_id", pa.array(list(hits.values())))
             self.tallies.add(Rows(made), np.arange(len(hits)), each=True)
 
+    def _history(self, rows: Rows) -> None:
+        began = rows.where(event="rebalance_began", status="ok")
+        newer = began[~rows.mask("kind", "classic")[began]]
+        self.tallies.add(rows, newer, each=True)
+        for kind, group, cause in tuples(rows.part(("kind", "group_id", "cause"), began)):
+            if group in self._causes or len(self._causes) < _MOST_CLOSED:
+                self._causes.setdefault(group, Counter())[cause.replace("_", " ")] += 1
+                if kind != "classic":
+                    self._newer.add(group)
+
     def findings(self) -> Iterator[Finding]:
         for (group,), one in self.tallies.items(self.tallies.totals().count >= self.limits.rebalances):
             if one.busiest >= self.limits.rebalances:
-                who = ", ".join(f"{client} ({count})" for client, count in self._joined[group].most_common(5))
-                left = self._left[group]
-                said = (
-                    f"{counted(one.count, 'generation')}, {one.busiest} in a minute; "
-                    f"{counted(left, 'member')} left; joined: {who}"
-                )
+                newer = group in self._newer
+                said = f"{counted(one.count, 'rebalance' if newer else 'generation')}, {one.busiest} in a minute"
+                if not newer:
+                    joined = self._joined.get(group, Counter()).most_common(5)
+                    said += f"; {counted(self._left[group], 'member')} left; joined: {_named(joined)}"
+                if group in self._causes:
+                    said += f"; causes: {_named(self._causes[group].most_common(5))}"
                 yield self.found(said, one, group_id=group)
+
+
+def _named(counts: list[tuple[str, int]]) -> str:
+    return ", ".join(f"{name} ({count})" for name, count in counts)
 
 
 class LateHeartbeats(Rule[Limits]):
@@ -115,10 +139,14 @@ class LateHeartbeats(Rule[Limits]):
     """
 
     name = "late-heartbeats"
-    finds = "a member whose heartbeats come later than its session timeout"
+    finds = (
+        "a member whose heartbeats come later than its session timeout, or than the one that brokers have by default "
+        "for groups of the newer protocols"
+    )
     thresholds: Mapping[str, str] = {"heartbeat_gap": "{} of it"}
     place = 80
     tables: tuple[str, ...] = ("calls",)
+    also: tuple[str, ...] = ("group_events",)
     keys: tuple[str, ...] = ("client_host", "group_id", "client_id", "timeout")
     largest = True
     severity = "high"
@@ -134,6 +162,9 @@ class LateHeartbeats(Rule[Limits]):
         """By capture, connection and group: the last member id."""
 
     def take(self, name: str, rows: Rows) -> None:
+        if name == "group_events":
+            self._history(rows)
+            return
         asked = rows.where(api_name=("JoinGroup", "Heartbeat"), direction="request", status="ok")
         asked = asked[rows.times[asked] != UNDATED]
         if not len(asked):
@@ -166,6 +197,15 @@ class LateHeartbeats(Rule[Limits]):
         made = rows.part((*FRAME, "frame_timestamp", *CLIENT, "group_id"), asked[told])
         made = made.append_column("timeout", pa.array(timeouts[told]))
         self.tallies.add(Rows(made), np.arange(len(told)), amount=gaps[hits], each=True)
+
+    def _history(self, rows: Rows) -> None:
+        late = rows.where(event="heartbeat_late", kind=("consumer", "share", "streams"), status="ok")
+        gaps = rows.values("duration_ms", 0)[late].astype(np.int64)
+        there = gaps >= self.limits.heartbeat_gap * SESSION
+        late, gaps = late[there], gaps[there]
+        made = rows.part((*FRAME, "timestamp", *CLIENT, "group_id"), late)
+        made = made.append_column("timeout", pa.array(np.full(len(late), SESSION)))
+        self.tallies.add(Rows(made), np.arange(len(late)), amount=gaps * 1000, each=True)
 
     def _named(self, rows: Rows, asked: Array, joins: Array, members: Array, keys: list[tuple[Any, ...]]) -> Array:
         """The member of each row; adds those of earlier batches to ``keys``.

@@ -146,12 +146,22 @@ _RECORDS: Final = (
     *FRAME, "frame_timestamp", "source", "topic", "topic_id", "partition", "timestamp", "producer_id",
     "producer_epoch", "sequence", "status",
 )  # fmt: skip
+_GROUP_EVENTS: Final = (
+    *FRAME, "timestamp", *CLIENT, "client_port", *BROKER, "group_id", "kind", "event", "member_id", "assignor",
+    "duration_ms", "cause", "cause_member_id", "error_name", "status",
+)  # fmt: skip
+_SHARE_DELIVERIES: Final = (
+    *FRAME, "timestamp", *CLIENT, "client_port", *BROKER, "group_id", "topic", "topic_id", "partition", "first_offset",
+    "member_id", "delivery_count", "lock_timeout_ms", "outcome", "status",
+)  # fmt: skip
 COLUMNS: Final[dict[str, Sequence[str]]] = {
     "frames": _FRAMES,
     "partitions": _PARTITIONS,
     "calls": _CALLS,
     "connections": _CONNECTIONS,
     "records": _RECORDS,
+    "group_events": _GROUP_EVENTS,
+    "share_deliveries": _SHARE_DELIVERIES,
 }
 """What all rules read of each table."""
 

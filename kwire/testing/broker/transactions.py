@@ -115,6 +115,16 @@ class Transactions:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         return known if known.epoch == epoch else ErrorCode.PRODUCER_FENCED
 
+    def ended(self, name: str, producer_id: int, epoch: int, committed: bool) -> Transaction | None:
+        """What is known of ``name``, if its last transaction ended in this epoch, in this way.
+
+        A client that has not heard of the answer to EndTxn v5 asks again with the epoch that it had.
+        """
+        known = self._known.get(name)
+        if known is None or known.begun is not None or known.committed is not committed:
+            return None
+        return known if (known.producer_id, known.epoch) == (producer_id, epoch + 1) else None
+
     def add(self, known: Transaction, logs: Iterable[Log], groups: Iterable[str], now: float) -> None:
         """Partitions and groups of the open transaction. The first ones open it."""
         if known.begun is None:
@@ -131,7 +141,16 @@ class Transactions:
         return ErrorCode.NONE if known.begun is not None and log in known.logs else ErrorCode.INVALID_TXN_STATE
 
     def end(self, known: Transaction, committed: bool, bump: bool) -> int:
-        """EndTxn. With ``bump`` the producer gets the next epoch (v5, KIP-890). Gives an error code."""
+        """EndTxn. With ``bump`` the producer gets the next epoch (v5, KIP-890). Gives an error code.
+
+        There, a producer aborts also what it has sent nothing of.
+        """
+        if known.begun is None and bump:
+            if committed:
+                return ErrorCode.INVALID_TXN_STATE
+            known.committed = False
+            self._bump(known)
+            return ErrorCode.NONE
         if known.begun is None:
             # A client that has not heard of the answer asks again.
             return ErrorCode.NONE if known.committed is committed else ErrorCode.INVALID_TXN_STATE

@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kwire.limits import Limits
 from kwire.values.avro.layout import Node
 from kwire.values.avro.memory import Columns
-from kwire.values.avro.schema import EnumType, FixedType, PrimitiveType, Type, UnionType
+from kwire.values.avro.recursive import json_of
+from kwire.values.avro.types import EnumType, FixedType, PrimitiveType, Type, UnionType
 
 __all__ = ["array_of"]
 
@@ -68,8 +70,25 @@ def _bits(found: Array) -> pa.Buffer:
 
 def _texts(node: Node, columns: Columns, rows: int, valid: pa.Buffer | None, offsets: Array) -> pa.Array:
     assert node.data is not None
+    if node.raw:
+        kept = pa.Array.from_buffers(
+            pa.binary(), rows, [valid, pa.py_buffer(offsets), pa.py_buffer(columns.text(node.data.number))]
+        )
+        return _json(_concrete(node.avro), kept, columns.limits)
     data = pa.py_buffer(columns.text(node.data.number))
     return pa.Array.from_buffers(node.type, rows, [valid, pa.py_buffer(offsets), data])
+
+
+def _json(avro: Type, kept: pa.Array, limits: Limits) -> pa.Array:
+    """The values of a recursive type as JSON text."""
+    left = limits.total
+    made: list[str | None] = []
+    for one in kept:
+        # What has no bytes is no value: a row that could not be read.
+        text = json_of(avro, one.as_py(), min(left, limits.text)) if one.is_valid and one.as_py() else None
+        left -= 0 if text is None else len(text)
+        made.append(text)
+    return pa.array(made, pa.string())
 
 
 def _enum(avro: EnumType, kind: pa.DataType, rows: int, valid: pa.Buffer | None, data: Array) -> pa.Array:

@@ -23,7 +23,6 @@ from kwire.kernels.avro import PROGRAM_FAILURE, Trouble
 from kwire.kernels.avro_lanes import run
 from kwire.kernels.engine import MIXED, Engine, choose
 from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits
-from kwire.records.budget import GROWTH
 from kwire.records.constants import CONSTANTS
 from kwire.records.window import writable
 from kwire.values.avro.arrays import array_of
@@ -113,7 +112,7 @@ class _Decoding:
             raise ValueError("values lie outside of their array")
         self.run_of = self._programs_of_rows(array, which)
         self.size = int((self.ends - self.begins).sum()) if rows else 0
-        self.columns = Columns(programs, limits.total + GROWTH * self.size)
+        self.columns = Columns(programs, self.size, limits)
         self.limits = limits
         self.failures: Array = np.zeros(FAILURES, PROGRAM_FAILURE)
         self.bad: list[tuple[int, str, str]] = []

@@ -30,13 +30,13 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from kwire.errors import KwireError
 from kwire.kernels.avro import OFFSETS_OF_LISTS, OFFSETS_OF_TEXTS
-from kwire.values.avro.schema import (
+from kwire.values.avro.types import (
     ArrayType,
     EnumType,
     FixedType,
@@ -44,11 +44,13 @@ from kwire.values.avro.schema import (
     MapType,
     PrimitiveType,
     RecordType,
-    Schema,
     Type,
     UnionType,
     named,
 )
+
+if TYPE_CHECKING:
+    from kwire.values.avro.schema import Schema
 
 __all__ = ["Layout", "Node", "RegionPlan", "branch_names", "circles", "inside", "is_null", "layout_of", "option_of"]
 

@@ -26,6 +26,8 @@ from kwire.kernels.avro import (
 )
 from kwire.kernels.avro_lanes import Lanes, lanes_for
 from kwire.kernels.numbers import SLACK
+from kwire.limits import Limits
+from kwire.records.budget import GROWTH
 from kwire.values.avro.layout import Layout
 from kwire.values.avro.programs import Programs
 
@@ -44,12 +46,13 @@ _OFFSET: Final = 4
 class Columns:
     """The regions of a layout. ``program``, ``state`` and ``memory`` are what the kernel takes.
 
-    ``most``: bytes that all of it may take.
+    ``size``: the bytes of all values. All of it may take ``GROWTH`` times as much, and ``Limits.total``.
     """
 
-    def __init__(self, programs: Programs, most: int) -> None:
+    def __init__(self, programs: Programs, size: int, limits: Limits) -> None:
         layout: Layout = programs.layout
-        self._programs, self._most = programs, most
+        self.limits = limits
+        self._programs, self._most = programs, limits.total + GROWTH * size
         plans = layout.regions
         regions = self.regions = np.zeros(len(plans), REGION)
         regions["width"] = [one.width for one in plans]

@@ -30,15 +30,16 @@ from kwire.errors import KwireError
 from kwire.kernels import avro as kernel
 from kwire.kernels.avro import INSTRUCTION, OFFSETS_OF_TEXTS, Op, Trouble
 from kwire.kernels.numbers import SLACK
+from kwire.values.avro.canonical import canonical
 from kwire.values.avro.layout import Layout, Node, RegionPlan, circles, is_null, layout_of, option_of
-from kwire.values.avro.schema import (
+from kwire.values.avro.schema import Schema
+from kwire.values.avro.types import (
     ArrayType,
     EnumType,
     FixedType,
     MapType,
     PrimitiveType,
     RecordType,
-    Schema,
     Type,
     UnionType,
     named,
@@ -118,7 +119,7 @@ class _Assembler:
         self.most_loops = 1
         self.calls: dict[int, int] = {}
         """Where the program begins that skips a recursive type."""
-        self.wanted_calls: list[tuple[int, Type]] = []
+        self.wanted_calls: list[tuple[int, Type, list[str]]] = []
         self.circles: frozenset[int] = frozenset()
         self.begun = 0
 
@@ -133,26 +134,31 @@ class _Assembler:
         self.add(Op.STOP)
         # What is called stands after the program, and may call more.
         while self.wanted_calls:
-            call, type_ = self.wanted_calls.pop()
+            call, type_, path = self.wanted_calls.pop()
             if id(type_) not in self.calls:
                 self.calls[id(type_)] = len(self.rows)
+                # Errors name the first place of the type.
+                self.path = path
                 self.skip(type_, called=True)
                 self.add(Op.RETURN)
             self.rows[call]["target"] = self.calls[id(type_)]
         self.calls.clear()
+        self.path = ["$"]
         self.rows[first]["slot"] = int(self.in_lanes(first))
         return first
 
     def in_lanes(self, first: int) -> bool:
-        """Whether the program from ``first`` on has only what lanes can do: no list in a list, and one place for each
-        list."""
+        """Whether the program from ``first`` on has only what lanes can do: no list in a list, one place for each list,
+        no text that becomes bytes, of which nobody would see whether it is UTF-8."""
         lists: set[int] = set()
         for row, region in zip(self.rows[first:], self.regions[first:], strict=True):
             op = row["op"]
             if op in (Op.CALL, Op.MARK, Op.MAKE_ROOM):
                 return False
+            if op == Op.TEXT and region is not None and not region.text:
+                return False
             if op in (Op.LIST, Op.END_LIST):
-                if region is not None and region.number in lists or row.get("slot", 0):
+                if (region is not None and region.number in lists) or row.get("slot", 0):
                     return False
                 if region is not None:
                     lists.add(region.number)
@@ -404,7 +410,7 @@ class _Assembler:
     def skip(self, type_: Type, *, called: bool = False) -> None:
         """Reads a value that has no column. ``called``: this is the program of a type that has itself inside."""
         if id(type_) in self.circles and not called:
-            self.wanted_calls.append((self.add(Op.CALL), type_))
+            self.wanted_calls.append((self.add(Op.CALL), type_, list(self.path)))
         elif isinstance(type_, RecordType):
             for one in type_.fields:
                 with self.within(f".{one.name}"):
@@ -610,7 +616,7 @@ def _other_scale(writer: PrimitiveType | FixedType, reader: PrimitiveType | Fixe
 
 
 def _same(writer: Type, reader: Type) -> bool:
-    return Schema(writer, "").canonical == Schema(reader, "").canonical
+    return canonical(writer) == canonical(reader)
 
 
 def _least(type_: Type) -> int:

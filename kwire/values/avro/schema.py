@@ -16,34 +16,32 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.errors import KwireError
+from kwire.values.avro.canonical import canonical, rabin
+from kwire.values.avro.types import (
+    PRIMITIVES,
+    ArrayType,
+    EnumType,
+    Field,
+    FixedType,
+    Logical,
+    MapType,
+    Named,
+    PrimitiveType,
+    RecordType,
+    Type,
+    UnionType,
+    named,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "PRIMITIVES",
-    "ArrayType",
-    "EnumType",
-    "Field",
-    "FixedType",
-    "Logical",
-    "MapType",
-    "Named",
-    "PrimitiveType",
-    "RecordType",
-    "Schema",
-    "Type",
-    "UnionType",
-    "named",
-    "parse",
-]
+__all__ = ["Schema", "parse"]
 
-PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 MOST_TEXT: Final = 4 << 20
 """Characters of a schema with all that it refers to."""
 MOST_NESTING: Final = 100
@@ -54,101 +52,6 @@ MOST_ALIASES: Final = 1000
 """Other names of a type or field."""
 MOST_FIXED: Final = 1 << 20
 """Bytes of a ``fixed``."""
-
-_EMPTY: Final = 0xC15D213AA4D7A795
-"""The fingerprint of nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Logical:
-    """A logical type: ``timestamp-millis``, or ``decimal`` with its digits (``precision``), ``scale`` after the
-    point."""
-
-    name: str
-    precision: int = 0
-    scale: int = 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PrimitiveType:
-    """One of ``PRIMITIVES``."""
-
-    name: str
-    logical: Logical | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ArrayType:
-    """Items."""
-
-    items: Type
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MapType:
-    """Values by names."""
-
-    values: Type
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class UnionType:
-    """One of some types."""
-
-    branches: tuple[Type, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FixedType:
-    """``size`` bytes."""
-
-    name: str
-    """With its namespace."""
-    aliases: tuple[str, ...]
-    size: int
-    logical: Logical | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EnumType:
-    """One of some symbols."""
-
-    name: str
-    aliases: tuple[str, ...]
-    symbols: tuple[str, ...]
-    default: str | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Field:
-    """A field of a record."""
-
-    name: str
-    type: Type
-    aliases: tuple[str, ...] = ()
-    has_default: bool = False
-    default: Any = None
-    """As JSON."""
-
-
-@dataclass(slots=True, eq=False)
-class RecordType:
-    """Fields in their order."""
-
-    name: str
-    aliases: tuple[str, ...]
-    fields: tuple[Field, ...] = ()
-
-
-Named = RecordType | EnumType | FixedType
-Type = PrimitiveType | ArrayType | MapType | UnionType | Named
-
-
-def named(type_: Type) -> str:
-    """What a branch of a union is called: ``int``, ``array``, or its name with its namespace."""
-    if isinstance(type_, PrimitiveType | FixedType | EnumType | RecordType):
-        return type_.name
-    return {ArrayType: "array", MapType: "map", UnionType: "union"}[type(type_)]
 
 
 class Schema:
@@ -178,15 +81,12 @@ class Schema:
     @functools.cached_property
     def canonical(self) -> str:
         """The parsing canonical form: what matters to who reads values, always spelt alike."""
-        return "".join(_canonical(self.type, set()))
+        return canonical(self.type)
 
     @functools.cached_property
     def fingerprint(self) -> int:
         """The Rabin fingerprint of the canonical form: an unsigned integer of 64 bits (CRC-64-AVRO)."""
-        table, found = _rabin_table(), _EMPTY
-        for byte in self.canonical.encode("utf-8", "surrogatepass"):
-            found = (found >> 8) ^ table[(found ^ byte) & 0xFF]
-        return found
+        return rabin(self.canonical)
 
     def arrow_type(self, *, spark: bool = False, recursive: str = "refuse") -> pa.DataType:
         """The Arrow type that values of the schema become.
@@ -198,59 +98,6 @@ class Schema:
         from kwire.values.avro.layout import layout_of
 
         return layout_of(self, spark, recursive).type
-
-
-@functools.cache
-def _rabin_table() -> list[int]:
-    table = []
-    for number in range(256):
-        for _ in range(8):
-            number = (number >> 1) ^ (_EMPTY if number & 1 else 0)
-        table.append(number)
-    return table
-
-
-def _canonical(type_: Type, seen: set[int]) -> Iterator[str]:
-    if isinstance(type_, PrimitiveType):
-        yield f'"{type_.name}"'
-    elif isinstance(type_, UnionType):
-        yield "["
-        for number, branch in enumerate(type_.branches):
-            yield "," if number else ""
-            yield from _canonical(branch, seen)
-        yield "]"
-    elif isinstance(type_, ArrayType):
-        yield '{"type":"array","items":'
-        yield from _canonical(type_.items, seen)
-        yield "}"
-    elif isinstance(type_, MapType):
-        yield '{"type":"map","values":'
-        yield from _canonical(type_.values, seen)
-        yield "}"
-    elif id(type_) in seen:
-        yield _quoted(type_.name)
-    else:
-        seen.add(id(type_))
-        yield from _canonical_named(type_, seen)
-
-
-def _canonical_named(type_: Named, seen: set[int]) -> Iterator[str]:
-    name = _quoted(type_.name)
-    if isinstance(type_, FixedType):
-        yield f'{{"name":{name},"type":"fixed","size":{type_.size}}}'
-    elif isinstance(type_, EnumType):
-        yield f'{{"name":{name},"type":"enum","symbols":[{",".join(map(_quoted, type_.symbols))}]}}'
-    else:
-        yield f'{{"name":{name},"type":"record","fields":['
-        for number, one in enumerate(type_.fields):
-            yield f'{"," if number else ""}{{"name":{_quoted(one.name)},"type":'
-            yield from _canonical(one.type, seen)
-            yield "}"
-        yield "]}"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 # --- parsing ----------------------------------------------------------------------------------------------------------
@@ -265,12 +112,13 @@ def parse(text: str, named: Mapping[str, str] | None = None) -> Schema:
     others = dict(named or {})
     if len(text) + sum(map(len, others.values())) > MOST_TEXT:
         raise KwireError(f"an Avro schema has more than {MOST_TEXT:,} characters")
+    key = tuple(sorted(others.items()))
     parser = _Parser(others)
     try:
         made = parser.type(_json(text), "", "$", 0)
     except RecursionError:
         raise KwireError("an Avro schema is nested too deeply") from None
-    return Schema(made, text, tuple(sorted(others.items())))
+    return Schema(made, text, key)
 
 
 def _json(text: str) -> Any:

@@ -72,4 +72,4 @@ def test_a_record_that_is_none_is_refused(name: str, capsys: pytest.CaptureFixtu
 def test_it_writes_parquet(tmp_path: Path) -> None:
     path = tmp_path / "why.parquet"
     assert main(["why", "--transaction", "java-id", "--format", "parquet", "-o", str(path), CAPTURE]) == 0
-    assert pq.read_table(path)["what"].to_pylist().count("began") == 4  # type: ignore[no-untyped-call]
+    assert pq.read_table(path)["what"].to_pylist().count("began") == 4

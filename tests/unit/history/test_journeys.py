@@ -10,7 +10,7 @@ import pytest
 
 from kwire.history.journeys import EVENT, NONE, ROW, Journeys, Kind, Way
 
-_NAMES = tuple(EVENT.names)
+_NAMES = tuple(EVENT.names or ())
 
 
 def _event(kind: Kind, order: int, **values: int) -> tuple[int, ...]:
@@ -95,7 +95,8 @@ def _rows(events: Any, cuts: list[int], **bounds: int) -> list[tuple[int, ...]]:
         found.append(made.add(events[(events["order"] >= last) & (events["order"] < cut)], cut))
         last = cut
     found.append(made.rest())
-    return np.concatenate(found).tolist()
+    rows: list[tuple[int, ...]] = np.concatenate(found).tolist()
+    return rows
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -186,7 +187,7 @@ def _one_by_one(events: Any) -> set[tuple[Any, ...]]:
 def test_ranges_say_what_is_true_of_each_record(seed: int) -> None:
     events = _World(1000 + seed).run(120)
     true = _one_by_one(events)
-    place = ROW.names.index
+    place = (ROW.names or ()).index
     names = ("way", "part", "first", "produce_order", "fetch_order", "deliveries", "commit_order")
     said: dict[tuple[int, ...], int] = {}
     undelivered = set()

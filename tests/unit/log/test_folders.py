@@ -274,3 +274,24 @@ def test_kwire_segments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "\x1b" not in capsys.readouterr().out
     assert main(["segments", str(tmp_path / "nothing"), str(tmp_path)]) == 2
     assert "no log segments in this folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("entries", "good"),
+    [
+        ([(0, 0), (5, 10), (7, 10)], True),
+        ([(5, 10), (5, 20)], False),
+        ([(5, 10), (4, 20)], False),
+        ([(5, 10), (6, 9)], False),
+    ],
+)
+def test_epochs_go_upwards_and_their_offsets_not_down(
+    tmp_path: Path, entries: list[tuple[int, int]], good: bool
+) -> None:
+    path = tmp_path / "leader-epoch-checkpoint"
+    path.write_text(f"0\n{len(entries)}\n" + "".join(f"{epoch} {offset}\n" for epoch, offset in entries))
+    if good:
+        assert [tuple(one) for one in log.read_epochs(path)] == entries
+        return
+    with pytest.raises(CaptureError, match=r"epoch \d from \d+ behind epoch 5 from 10"):
+        log.read_epochs(path)

@@ -115,6 +115,17 @@ def of_group(api: str, **more: Any) -> Row:
     return {"api_name": api, "group_id": "g", "member_id": "m", **more}
 
 
+def happened(event: str, *times: float, **more: Any) -> list[Row]:
+    """Events of a group of the consumer protocol."""
+    return [{"event": event, "kind": "consumer", "group_id": "g", "at": at, **more} for at in times]
+
+
+def delivered(outcome: str, count: int, delivery: int, **more: Any) -> list[Row]:
+    """Ranges of records that a member of a share group had."""
+    base: Row = {"group_id": "s", "member_id": "m", "outcome": outcome, "delivery_count": delivery}
+    return [{**base, "lock_timeout_ms": 30_000, "first_offset": k, "at": k, **more} for k in range(count)]
+
+
 def single(count: int, requests: int = 1) -> list[Row]:
     """Connections with so many Produce requests."""
     return [{"at": 60 * k, "apis": [{"api_name": "Produce", "requests": requests}]} for k in range(count)]
@@ -321,6 +332,35 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
     "late-heartbeats": (
         lambda: [("calls", beats(0, 3, 13.5, 16))],
         lambda: [("calls", beats(0, 3, 12.5, 16))],
+    ),
+    "stuck-reconciliation": (
+        lambda: [("group_events", [*happened("rebalance_began", 0), *happened("revoked", 1, member_id="m")]),
+                 ("calls", [of_group("ConsumerGroupHeartbeat", at=at, generation=1) for at in range(0, 65, 5)])],
+        # It ended in time; and another one is on for less.
+        lambda: [("group_events", [*happened("rebalance_began", 0), *happened("synced", 50, member_id="m"),
+                                   *happened("rebalance_ended", 59), *happened("rebalance_began", 70)]),
+                 ("calls", [of_group("ConsumerGroupHeartbeat", at=at, generation=1) for at in range(0, 129, 5)])],
+    ),
+    "classic-group": (
+        lambda: [("group_events", [*happened("joined", 0), *happened("joined", 1, kind="classic", assignor="range",
+                                                                     group_id="old")])],
+        # Connect has no other protocol; and another broker.
+        lambda: [("group_events", [*happened("joined", 0), *happened("joined", 1, kind="classic", assignor="sessioned"),
+                                   *happened("joined", 1, kind="classic", assignor="range", broker_port=9093)])],
+    ),
+    "commits-in-rebalance": (
+        lambda: [("group_events", happened("commit_refused", *range(5), error_name="STALE_MEMBER_EPOCH"))],
+        lambda: [("group_events", [*happened("commit_refused", *range(4), error_name="STALE_MEMBER_EPOCH"),
+                                   *happened("commit_refused", *range(9), error_name="OFFSET_METADATA_TOO_LARGE")])],
+    ),
+    "poison-records": (
+        lambda: [("share_deliveries", delivered("released", 1, 4))],
+        lambda: [("share_deliveries", [*delivered("released", 50, 3), *delivered("accepted", 50, 5)])],
+    ),
+    "lock-timeouts": (
+        lambda: [("share_deliveries", delivered("expired", 5, 1))],
+        lambda: [("share_deliveries", [*delivered("expired", 4, 1), *delivered("released", 50, 1),
+                                       *delivered("expired", 4, 1, member_id="other")])],
     ),
     "late-polls": (
         lambda: [("calls", [of_group("JoinGroup"), of_group("LeaveGroup"), of_group("JoinGroup"),
@@ -539,6 +579,22 @@ def test_a_rule_finds_what_it_is_about_and_not_what_is_nearly_so(rule: str) -> N
     assert one.last_seen is not None
     assert one.first_seen <= one.last_seen
     assert found(rule, *(rows(*each) for each in nearly())) == []
+
+
+def test_a_group_of_any_protocol_that_rebalances_over_and_over_is_found_with_the_causes() -> None:
+    events = happened("rebalance_began", *range(0, 50, 5), cause="session_timeout")
+    (one,) = found("rebalance-loop", rows("group_events", events))
+    assert one.summary == "10 rebalances, 10 in a minute; causes: session timeout (10)"
+    assert found("rebalance-loop", rows("group_events", events[:9])) == []
+    classic = [row | {"kind": "classic"} for row in events]
+    (one,) = found("rebalance-loop", rows("group_events", classic), rows("calls", joins(10)))
+    assert one.summary.endswith("0 members left; joined: one (10); causes: session timeout (10)")
+
+
+def test_heartbeats_of_the_newer_protocols_are_late_after_the_session_timeout_of_brokers() -> None:
+    (one,) = found("late-heartbeats", rows("group_events", happened("heartbeat_late", 9, duration_ms=46_000.0)))
+    assert one.summary == "up to 46.0 s between heartbeats, with a session timeout of 45 s"
+    assert found("late-heartbeats", rows("group_events", happened("heartbeat_late", 9, duration_ms=44_000.0))) == []
 
 
 def test_a_finding_says_who_how_often_and_where() -> None:

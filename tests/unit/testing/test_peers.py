@@ -20,6 +20,13 @@ ROWS = sorted(re.findall(r"^\| ((?:kio|kafka-python|aiokafka|tshark)[^|]*) \| `(
 SAID = re.compile(r"^(crashes|accepts what|refuses what|reads another|does not answer|takes too)", re.MULTILINE)
 
 
+CLIENTS = re.findall(
+    r"^\| ([\w-]+) ([\d.]+) \| `(--api [^`]+)` \|",
+    (ROOT / "docs" / "how-to" / "test-a-client.md").read_text(encoding="utf-8"),
+    re.MULTILINE,
+)
+
+
 def installed(name: str) -> str | None:
     """The version of a parser on this machine."""
     if name != "tshark":
@@ -49,3 +56,21 @@ def test_each_finding_is_found(
 def test_the_page_has_findings_of_four_parsers() -> None:
     assert len(ROWS) >= 19
     assert {parser.split()[0].rstrip(",") for parser, _ in ROWS} == {"kio", "kafka-python", "aiokafka", "tshark"}
+
+
+@pytest.mark.wide(keep=1)
+@pytest.mark.parametrize(("client", "version", "options"), CLIENTS, ids=[f"{one[0]} {one[2]}" for one in CLIENTS])
+def test_what_damaged_responses_find_is_found(
+    client: str, version: str, options: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    if installed(client) != version:
+        pytest.skip(f"{client} {version} is not installed")
+    command = f"{shlex.quote(sys.executable)} -m fuzz.peers.clients {client} {{}}"
+    words = ["fuzz", "server", "--topic", "orders:1", "--refused", "3", "--cmd", command, *shlex.split(options)]
+    assert cli.main(words) == 1
+    assert SAID.search(capsys.readouterr().out)
+
+
+def test_the_page_on_clients_has_findings() -> None:
+    assert len(CLIENTS) >= 5

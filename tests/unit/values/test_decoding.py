@@ -17,8 +17,8 @@ from kwire.errors import KwireError
 from kwire.limits import Limits
 from kwire.records.arrow_types import HEADERS
 from kwire.values import Mask, Reader, Schemas, Written, decode
-from kwire.values.decoding import COLUMNS, STATUSES, Decoded
 from kwire.values.catalog import Catalog
+from kwire.values.decoding import COLUMNS, STATUSES, Decoded
 
 ORDER = json.dumps(
     {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}, {"name": "who", "type": "string"}]}

@@ -14,8 +14,8 @@ from mock_registry import MockRegistry, serving
 
 from kwire.errors import KwireError, SchemaError
 from kwire.values import Registry, Schemas, Written
-from kwire.values.framing import Framing, Named, Space
 from kwire.values.catalog import Catalog
+from kwire.values.framing import Framing, Named, Space
 from kwire.values.sources import of_folder, of_records
 from kwire.values.written import MOST_REFERENCES, Reference, closure, format_of
 

@@ -131,9 +131,14 @@ def end(ask: Ask) -> WireMessage:
     """A transaction is committed or aborted."""
     kind, body = messages.EndTxnResponse, ask.body
     found = _found(ask, body.transactional_id, body.producer_id, body.producer_epoch, ask.version >= _FENCED_SINCE)
-    if not isinstance(found, Transaction):
-        return kind(error_code=found)
     bump = ask.version >= _BUMPS_SINCE
+    if not isinstance(found, Transaction):
+        again = ask.cluster.transactions.ended(
+            body.transactional_id, body.producer_id, body.producer_epoch, body.committed
+        )
+        if found is ErrorCode.PRODUCER_FENCED and bump and again is not None:
+            return kind(producer_id=again.producer_id, producer_epoch=again.epoch)
+        return kind(error_code=found)
     code = ask.cluster.transactions.end(found, body.committed, bump)
     if code or not bump:
         return kind(error_code=code)

@@ -152,3 +152,23 @@ def test_offsets_count_when_the_transaction_is_committed() -> None:
     assert [add(), commit(6)] == [0, 0]
     producer.end(True)
     assert fetched(True) == (6, 0)
+
+
+def test_in_version_2_what_nothing_was_sent_of_is_aborted() -> None:
+    bench = Bench("4.4")
+    bench.cluster.create_topic("orders")
+    producer = Producer(bench)
+    assert producer.end(True, 5).error_code == ErrorCode.INVALID_TXN_STATE
+    answer = producer.end(False, 5)
+    assert (answer.error_code, answer.producer_epoch) == (0, producer.epoch + 1)
+
+
+def test_in_version_2_a_client_asks_again_with_the_epoch_that_it_had() -> None:
+    bench = Bench("4.4")
+    bench.cluster.create_topic("orders")
+    producer = Producer(bench)
+    producer.add("orders")
+    first, again = producer.end(True, 5), producer.end(True, 5)
+    assert (first.error_code, first.producer_epoch) == (0, producer.epoch + 1)
+    assert (again.error_code, again.producer_epoch) == (0, producer.epoch + 1)
+    assert producer.end(False, 5).error_code == ErrorCode.PRODUCER_FENCED

@@ -1,0 +1,246 @@
+"""Rules about what happened to groups: rebalances that do not end, commits during one, records that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from kwire.naming import counted
+from kwire.report.findings.rule import BROKER, CLIENT, Finding, Rule, Together
+from kwire.report.sums import UNDATED, tuples
+from kwire.report.tallies import Rows, Tallies
+
+__all__ = ["ClassicGroups", "CommitsInRebalances", "Limits", "LocksRunOut", "Reconciling", "ReleasedAgain"]
+
+_MOST: Final = 1 << 16
+"""Groups that are followed."""
+_NEW: Final = ("consumer", "streams")
+"""Kinds of groups whose members confirm what they are assigned."""
+_ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
+"""Assignors of consumers: other classic groups (Connect, Kafka Streams) have assignors of their own."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """From where on it is a finding."""
+
+    reconciling_seconds: float = 60.0
+    """How long a rebalance of the newer protocols takes, from its cause on."""
+    refused_commits: int = 5
+    """Commits of a client that a rebalance overtook."""
+    redeliveries: int = 4
+    """Deliveries of a record that was released, or whose lock ran out, each time."""
+    locks: int = 5
+    """Ranges of records of a share group that a client did not acknowledge in time."""
+
+
+class Reconciling(Rule[Limits]):
+    """A group of KIP-848 or KIP-1071 whose members do not come to what they are assigned."""
+
+    name = "stuck-reconciliation"
+    finds = "a group whose members do not come to their new assignment, and who has not confirmed it"
+    thresholds: Mapping[str, str] = {"reconciling_seconds": "{} or more"}
+    place = 75
+    tables: tuple[str, ...] = ("group_events", "calls")
+    keys: tuple[str, ...] = ("group_id",)
+    together: Together = "group"
+    severity = "high"
+    advice = (
+        "see why the members that are named do not give up partitions: a rebalance listener or a poll that takes long; "
+        "brokers remove them after their rebalance timeout"
+    )
+    _BEATS = ("ConsumerGroupHeartbeat", "StreamsGroupHeartbeat")
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._open: dict[str, int] = {}
+        """When the rebalance began that is on, by group."""
+        self._waits: dict[str, dict[str, str]] = {}
+        """By group: the members that have not confirmed, and their client ids."""
+        self._long: dict[str, tuple[float, list[str]]] = {}
+        """The longest rebalance of each group, in seconds, and who was last."""
+        self._last: dict[str, int] = {}
+
+    def take(self, name: str, rows: Rows) -> None:
+        if name == "calls":
+            beats = rows.where(api_name=self._BEATS, direction="request", status="ok")
+            times = rows.times[beats]
+            for (group,), time in zip(tuples(rows.part(("group_id",), beats)), times.tolist(), strict=True):
+                if time != UNDATED and group in self._open:
+                    self._last[group] = max(time, self._last.get(group, time))
+            return
+        some = rows.where(kind=_NEW, status="ok")
+        columns = ("group_id", "event", "member_id", "client_id")
+        times = rows.times[some].tolist()
+        hits = []
+        for row, time, values in zip(some.tolist(), times, tuples(rows.part(columns, some)), strict=True):
+            group, event, member, client = values
+            waits = self._waits.setdefault(group, {})
+            if event == "rebalance_began":
+                if time != UNDATED and len(self._open) < _MOST:
+                    self._open.setdefault(group, time)
+                hits.append(row)
+            elif event in ("assigned", "revoked"):
+                waits[member] = client or "-"
+            elif event in ("synced", "left", "fenced"):
+                waits.pop(member, None)
+            elif event == "rebalance_ended":
+                self._ended(group, time, [client or "-"])
+        self.tallies.add(rows, np.array(hits, np.int64), each=True)
+
+    def _ended(self, group: str, time: int, who: list[str]) -> None:
+        began = self._open.pop(group, None)
+        if began is not None and time != UNDATED:
+            took = (time - began) / 1e6
+            if took > self._long.get(group, (0.0, []))[0]:
+                self._long[group] = took, who
+
+    def findings(self) -> Iterator[Finding]:
+        for (group,), one in self.tallies.items():
+            took, who = self._long.get(group, (0.0, []))
+            said = f"a rebalance took {took:.0f} s; the last to confirm: {', '.join(who)}"
+            if group in self._open:
+                still = (self._last.get(group, 0) - self._open[group]) / 1e6
+                if still > took:
+                    took = still
+                    names = sorted(set(self._waits.get(group, {}).values()))[:5]
+                    said = f"a rebalance is on for {took:.0f} s; not confirmed by: {', '.join(names) or '-'}"
+            if took >= self.limits.reconciling_seconds:
+                yield self.found(said, one, group_id=group)
+
+
+class ClassicGroups(Rule[Limits]):
+    """Consumers of the classic protocol, where the broker serves groups of the newer one."""
+
+    name = "classic-group"
+    finds = "a group of the classic protocol at a broker that also serves groups of the newer one (KIP-848)"
+    place = 300
+    tables: tuple[str, ...] = ("group_events",)
+    keys: tuple[str, ...] = ("group_id", *BROKER)
+    together: Together = "broker"
+    severity = "low"
+    advice = (
+        "set group.protocol=consumer: members reconcile one by one, and nobody stops for the others (Kafka 4.0, Java "
+        "clients 4.0, librdkafka 2.12 and later)"
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._serves: set[tuple[str, int]] = set()
+
+    def take(self, name: str, rows: Rows) -> None:
+        new = rows.where(kind="consumer", event="joined", status="ok")
+        for host, port in tuples(rows.part(BROKER, new)):
+            if len(self._serves) < _MOST:
+                self._serves.add((host, port))
+        self.tallies.add(
+            rows, rows.where(kind="classic", event=("joined", "rejoined"), assignor=_ASSIGNORS, status="ok")
+        )
+
+    def findings(self) -> Iterator[Finding]:
+        for (group, host, port), one in self.tallies.items():
+            if (host, port) in self._serves:
+                yield self.found(f"{counted(one.count, 'JoinGroup')} at {host}:{port}", one, group_id=group)
+
+
+class CommitsInRebalances(Rule[Limits]):
+    """Commits that come too late: the partitions are somebody else's by then."""
+
+    name = "commits-in-rebalance"
+    finds = "a client whose commits are refused since a rebalance overtook them: others read the records again"
+    thresholds: Mapping[str, str] = {"refused_commits": "{}"}
+    place = 92
+    tables: tuple[str, ...] = ("group_events",)
+    keys: tuple[str, ...] = (*CLIENT, "group_id", "error_name")
+    severity = "medium"
+    advice = (
+        "commit before partitions go (a rebalance listener), work on fewer records between polls (max.poll.records), "
+        "and use cooperative-sticky assignment or group.protocol=consumer"
+    )
+    _ERRORS = ("REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "STALE_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID")
+
+    def take(self, name: str, rows: Rows) -> None:
+        at = rows.where(event="commit_refused", error_name=self._ERRORS, status="ok")
+        self.tallies.add(rows, at, each=True)
+
+    def findings(self) -> Iterator[Finding]:
+        for (host, client, group, error), one in self.tallies.items():
+            if one.count >= self.limits.refused_commits:
+                said = f"{counted(one.count, 'commit')} refused: {error}"
+                yield self.found(said, one, client_host=host, client_id=client, group_id=group)
+
+
+class ReleasedAgain(Rule[Limits]):
+    """Records of a share group that are delivered over and over."""
+
+    name = "poison-records"
+    finds = "records of a share group that come back over and over: each time released, or not acknowledged in time"
+    thresholds: Mapping[str, str] = {"redeliveries": "{} deliveries"}
+    place = 97
+    tables: tuple[str, ...] = ("share_deliveries",)
+    keys: tuple[str, ...] = ("group_id", "topic", "partition")
+    together: Together = "topic"
+    severity = "high"
+    advice = (
+        "see what the program does with these records, and reject those that it can never process; brokers give up "
+        "after share.delivery.count.limit deliveries (5)"
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._most: dict[tuple[str, str | None, int | None], tuple[int, int]] = {}
+        """By group, topic and partition: the most deliveries, and the first offset of such a record."""
+
+    def take(self, name: str, rows: Rows) -> None:
+        at = rows.where(outcome=("released", "expired"), status="ok")
+        at = at[rows.values("delivery_count", 0)[at] >= self.limits.redeliveries]
+        columns = ("group_id", "topic", "partition", "delivery_count", "first_offset")
+        for group, topic, partition, count, offset in tuples(rows.part(columns, at)):
+            place = (group, topic, partition)
+            if count > self._most.get(place, (0, 0))[0] and (place in self._most or len(self._most) < _MOST):
+                self._most[place] = count, offset
+        self.tallies.add(rows, at, each=True)
+
+    def findings(self) -> Iterator[Finding]:
+        for (group, topic, partition), one in self.tallies.items():
+            count, offset = self._most.get((group, topic, partition), (0, 0))
+            said = f"offset {offset} was delivered {count} times without being accepted"
+            yield self.found(said, one, group_id=group, topic=topic, partition=partition)
+
+
+class LocksRunOut(Rule[Limits]):
+    """Members of share groups that do not acknowledge in time."""
+
+    name = "lock-timeouts"
+    finds = "a member of a share group that does not acknowledge before its locks run out: others get the records too"
+    thresholds: Mapping[str, str] = {"locks": "{} ranges"}
+    place = 98
+    tables: tuple[str, ...] = ("share_deliveries",)
+    keys: tuple[str, ...] = ("group_id", "member_id")
+    together: Together = "group"
+    severity = "medium"
+    advice = (
+        "fetch fewer records at once (max.poll.records), acknowledge as they are done, or renew the locks (KIP-1222); "
+        "group.share.record.lock.duration.ms allows more time"
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._lock: Tallies = Tallies("group_id", "lock_timeout_ms")
+
+    def take(self, name: str, rows: Rows) -> None:
+        at = rows.where(outcome="expired", status="ok")
+        self.tallies.add(rows, at, each=True)
+        self._lock.add(rows, at)
+
+    def findings(self) -> Iterator[Finding]:
+        allowed = {group: lock for (group, lock), _ in self._lock.items()}
+        for (group, member), one in self.tallies.items():
+            if one.count >= self.limits.locks:
+                said = f"{counted(one.count, 'range')} of records not acknowledged by member {member}"
+                if allowed.get(group) is not None:
+                    said += f" within {allowed[group] / 1000:g} s"
+                yield self.found(said, one, group_id=group)

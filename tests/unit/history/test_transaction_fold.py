@@ -1,0 +1,171 @@
+"""``kwire.history.transactions``: what requests, answers, markers and readers say becomes one row each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.history.transactions import MOST_PRODUCERS, Step, Transactions
+
+SECOND = 1_000_000
+Row = dict[str, Any]
+
+
+class World:
+    """One producer, ``t``, and what is said of it. Each exchange has frames of its own."""
+
+    def __init__(self) -> None:
+        self.made = Transactions()
+        self.rows: list[Row] = []
+        self.frame = 0
+        self.time = 0
+        self.who: dict[str, Any] = {"transactional_id": "t", "producer_id": 5, "producer_epoch": 0}
+
+    def put(self, kind: str, **values: Any) -> None:
+        self.frame += 1
+        self.time += SECOND
+        base: Row = {"connection": 1, "frame": self.frame, "time": self.time, "client_id": "me", "client_host": "h"}
+        self.rows += self.made.add(Step(kind=kind, **base | values))
+
+    def ask(self, kind: str, *, error: str = "NONE", answer: dict[str, Any] | None = None, **values: Any) -> None:
+        """A request, and its answer."""
+        number = self.frame
+        self.put(kind, correlation_id=number, **self.who | values)
+        place: Row = {name: values[name] for name in ("topic", "partition", "connection", "broker") if name in values}
+        self.put(kind, response=True, correlation_id=number, error=error, **place | (answer or {}))
+
+    def init(self, epoch: int = 0, **more: Any) -> None:
+        answer: Row = {"producer_id": 5, "producer_epoch": epoch}
+        self.ask("init", answer=answer, **{"producer_id": -1, "timeout": 10 * SECOND, **more})
+        self.who |= answer
+
+    def write(self, offset: int = 0, records: int = 3, **more: Any) -> None:
+        place: Row = {"topic": "a", "partition": 0}
+        self.ask("produce", answer={"offset": offset}, records=records, record_bytes=10, version=9, **place | more)
+
+    def add(self, **more: Any) -> None:
+        self.ask("add", **{"topic": "a", "partition": 0, "version": 3, **more})
+
+    def all(self) -> list[Row]:
+        self.rows += self.made.rest()
+        return self.rows
+
+
+def one(world: World) -> Row:
+    (row,) = world.all()
+    return row
+
+
+def test_a_transaction_has_what_was_accepted() -> None:
+    world = World()
+    world.init()
+    world.add()
+    world.write()
+    world.write(3, error="NOT_LEADER_OR_FOLLOWER")
+    world.ask("group", group_id="g")
+    world.ask("offsets", group_id="g", records=2, version=3)
+    world.ask("end", committed=True, version=3)
+    row = one(world)
+    assert (row["end"], row["status"], row["records"], row["unacknowledged"]) == ("committed", "ok", 3, 0)
+    assert row["partitions"] == [
+        {"topic": "a", "partition": 0, "first_offset": 0, "records": 3, "record_bytes": 10, "marked": None}
+    ]
+    assert (row["groups"], row["offsets"], row["protocol"]) == (["g"], 2, "v1")
+    assert row["errors"] == ["Produce: NOT_LEADER_OR_FOLLOWER"]
+    assert row["events"][0]["event"] == "began"
+    assert row["events"][-1]["event"] == "committed"
+
+
+def test_who_takes_over_is_named_if_the_coordinator_had_to_abort() -> None:
+    for contended, end in ((True, "fenced"), (False, "unknown")):
+        world = World()
+        world.init()
+        world.add()
+        if contended:
+            world.ask("init", error="CONCURRENT_TRANSACTIONS", producer_id=-1, client_id="other", connection=2)
+        world.init(1, client_id="other", connection=2)
+        assert one(world)["end"] == end
+
+
+def test_a_producer_that_begins_anew_aborts() -> None:
+    world = World()
+    world.init()
+    world.add()
+    world.ask("init", error="CONCURRENT_TRANSACTIONS")
+    world.init(1, producer_id=5)
+    row = one(world)
+    assert (row["end"], row["cause"]) == ("aborted", "its producer began anew (InitProducerId)")
+
+
+def test_a_refusal_after_the_time_out_is_one() -> None:
+    for seconds, end in ((20, "timed_out"), (1, "fenced")):
+        world = World()
+        world.init()
+        world.add()
+        world.time += seconds * SECOND
+        world.ask("end", committed=True, version=3, error="PRODUCER_FENCED")
+        assert one(world)["end"] == end
+
+
+def test_missing_packets_leave_the_end_open() -> None:
+    world = World()
+    world.init()
+    world.add()
+    world.put("gap")
+    world.ask("end", committed=True, version=3, error="PRODUCER_FENCED")
+    row = one(world)
+    assert (row["end"], row["status"]) == ("unknown", "gap")
+
+
+def test_an_end_without_an_answer_is_not_known() -> None:
+    world = World()
+    world.init()
+    world.add()
+    world.put("end", correlation_id=99, committed=True, version=3, **world.who)
+    row = one(world)
+    assert row["end"] == "unknown"
+    assert "its answer is not in the capture" in row["cause"]
+
+
+def test_markers_end_a_transaction_and_are_dated() -> None:
+    world = World()
+    world.init()
+    world.add()
+    marker: Row = {"producer_id": 5, "producer_epoch": 0, "topic": "a", "partition": 0, "connection": 7}
+    world.put("marker", committed=True, **marker)
+    row = one(world)
+    assert (row["end"], row["cause"]) == ("committed", "WriteTxnMarkers")
+    assert row["partitions"][0]["marked"] == world.time
+
+
+def test_the_leader_of_a_partition_may_say_first_that_it_began() -> None:
+    world = World()
+    world.init()
+    place: Row = {"topic": "a", "partition": 0}
+    world.put("produce", correlation_id=50, records=2, record_bytes=9, version=12, **world.who, **place)
+    began = world.time
+    world.ask("add", version=5, broker=True, connection=9, client_id="broker-1-txn-marker-sender", **place)
+    world.put("produce", response=True, correlation_id=50, error="NONE", offset=4, **place)
+    row = one(world)
+    assert (row["protocol"], row["began"], row["client_id"], row["records"]) == ("v2", began, "me", 2)
+
+
+def test_readers_that_wait_are_named() -> None:
+    world = World()
+    world.init()
+    world.add()
+    world.write(7)
+    held: Row = {"topic": "a", "partition": 0, "offset": 7, "client_id": "reader"}
+    world.put("held", records=3, waited=True, **held)
+    world.put("held", records=9, waited=True, **held)
+    world.put("held", records=50, waited=True, **held | {"offset": 8})
+    row = one(world)
+    assert (row["held_records"], row["held_ms"], row["held_readers"]) == (9, 1000.0, ["reader on h"])
+
+
+def test_what_is_given_up_is_a_row() -> None:
+    world = World()
+    for number in range(MOST_PRODUCERS + 1):
+        world.who = {"transactional_id": f"t{number}", "producer_id": number, "producer_epoch": 0}
+        world.add()
+    (row,) = world.rows
+    assert (row["transactional_id"], row["status"], row["end"]) == ("t0", "given_up", "unknown")
