@@ -260,6 +260,7 @@ def check_whole(told: Told, rows: Sequence[dict[str, Any]]) -> None:
         assert row["end"] in _SEEN[truth.end], (row, truth)
 
 
+_NAMED = ("transactional_id", "producer_id", "producer_epoch")
 _SEEN = {
     "committed": ("committed",),
     "aborted": ("aborted", "unknown"),
