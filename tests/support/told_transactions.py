@@ -134,6 +134,8 @@ class Producer:
         self.client = world.bench.client(client_id=f"client-{number}", port=40_000 + number)
         self.id, self.epoch, self.added = -1, -1, set[tuple[str, int]]()
         self.sequences: dict[tuple[str, int], int] = {}
+        self.dirty = False
+        """Whether something of it is in a transaction."""
         self._init()
 
     def _init(self) -> None:
@@ -146,7 +148,7 @@ class Producer:
         answer = self.client.ask(request, 4)
         if answer.error_code == 0:
             self.id, self.epoch = answer.producer_id, answer.producer_epoch
-            self.added, self.sequences = set(), {}
+            self.added, self.sequences, self.dirty = set(), {}, False
 
     def again(self) -> None:
         """Begins anew with what it has (KIP-360)."""
@@ -183,6 +185,7 @@ class Producer:
         if answer.error_code and self.new and self.name in self.world.open:
             self.world.open[self.name].unseen = True
         if answer.error_code == 0:
+            self.dirty = True
             self.sequences[topic.name, partition] = sequence + count
             mine = self.world.open[self.name].partitions[topic.name, partition]
             mine[:] = [answer.base_offset if mine[0] < 0 else mine[0], mine[1] + count]
@@ -203,9 +206,13 @@ class Producer:
         )
         answer = self.client.ask(request, 5 if self.new else 3)
         if not answer.topics[0].partitions[0].error_code:
+            self.dirty = True
             self.world.open[self.name].offsets += 1
 
     def end(self, committed: bool) -> None:
+        if not self.dirty:
+            return  # clients know that there is nothing to end
+        self.dirty = False
         self.world.why = "aborted"
         request = messages.EndTxnRequest(transactional_id=self.name, committed=committed, **self._ids())
         answer = self.client.ask(request, 5 if self.new else 3)
