@@ -328,9 +328,9 @@ def _alike(type_: Type, ours: Any, theirs: Any) -> bool:
     return bool(ours == theirs)
 
 
-def differences(seed: int, values: int) -> list[str]:
-    """What is different between both for the pair of schemas with this seed: nothing, if all is well."""
-    some = random.Random(seed)
+def differences(some: random.Random, values: int) -> list[str]:
+    """What is different between both for a pair of schemas and so many values, and as many that are damaged: nothing,
+    if all is well."""
     pairs = Pairs(some)
     writer = pairs.schema()
     reader = pairs.reader(copy.deepcopy(writer)) if some.random() < 0.7 else writer
