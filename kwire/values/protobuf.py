@@ -12,7 +12,7 @@ descriptor in base64. Messages are parsed by the protobuf runtime, and read from
 Rules kept here:
 
 - Protobuf's runtime decides what is a message. Two other libraries were measured: one is faster and takes broken
-  messages for whole ones, one is five times as slow (docs/explanation/values.md).
+  messages for whole ones, one is five times as slow (docs/design/2026-11-26-values.md).
 - A schema is input: imports are read from what was given and never from files, and types inside each other are bounded.
 - Maps are in the order of their keys: the runtime's order is not the same in each process.
 """
