@@ -38,8 +38,8 @@ _HEADERS: Final = "array<struct<key: string, value: binary>>"
 class RegistryOptions(TypedDict, total=False):
     """How ``from_registry`` decodes.
 
-    ``part``: ``"key"`` for keys, or ``"value"``. ``mode``: ``"PERMISSIVE"``, or ``"FAILFAST"``, which fails the query at
-    a value that cannot be decoded. ``mask``: fields that are left out.
+    ``part``: ``"value"``, or ``"key"`` for keys. ``mode``: ``"PERMISSIVE"``, or ``"FAILFAST"``, which fails the query
+    at a value that cannot be decoded. ``mask``: fields that are left out.
     """
 
     part: str
