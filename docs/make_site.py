@@ -9,6 +9,7 @@ its source did not change since the last build.
 from __future__ import annotations
 
 import base64
+import functools
 import importlib
 import json
 import pkgutil
@@ -205,16 +206,23 @@ class _Page(HTMLParser):
 def broken(folder: Path) -> list[str]:
     """The links between pages of a site that lead nowhere."""
     pages = {page: _Page(page.read_text("utf-8")) for page in folder.rglob("*.html")}
+
+    @functools.cache
+    def meant(base: Path, path: str) -> tuple[Path, bool]:
+        # Pages of a folder list the same pages: a hundred thousand links lead to a thousand files.
+        target = (base / unquote(path)).resolve()
+        target = target / "index.html" if target.is_dir() else target
+        return target, target.exists()
+
     wrong = []
     for page, found in pages.items():
         for link in found.links:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 continue
-            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
-            target = target / "index.html" if target.is_dir() else target
+            target, there = meant(page.parent, parts.path) if parts.path else (page, True)
             named = target in pages and target.parent.name != "explorer" and parts.fragment
-            if not target.exists() or (named and unquote(parts.fragment) not in pages[target].ids):
+            if not there or (named and unquote(parts.fragment) not in pages[target].ids):
                 wrong.append(f"{page.relative_to(folder)}: {link}")
     return wrong
 

@@ -44,8 +44,9 @@ KERNELS = ("python", "machine")
 BOTH = "both"
 """Python where a run goes once through the harnesses, and one after the other with turns."""
 
-SECONDS_EACH = 25
-"""After which an input hangs. Kernels as Python, with counters, are some 100 times slower than machine code."""
+SECONDS_EACH = 120
+"""On the clock, after which an input hangs. Kernels as Python, with counters, are some 100 times slower than machine
+code, and a busy machine may be ten times slower than an idle one."""
 MEGABYTES = 4096
 """Memory of a process, after which it has taken too much."""
 SEEDS_A_SECOND = 10

@@ -14,6 +14,9 @@ import time
 from kwire.kernels.engine import MACHINE, PYTHON, using
 from tests.support.avro_pairs import differences
 
+STEP = 5000
+"""Pairs after which it says how far it is."""
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -24,12 +27,13 @@ def main() -> int:
     args = parser.parse_args()
     began, found = time.monotonic(), 0
     with using(PYTHON if args.python else MACHINE):
-        for seed in range(args.first, args.first + args.pairs):
+        for done, seed in enumerate(range(args.first, args.first + args.pairs), 1):
             for one in differences(seed, args.values):
                 found += 1
                 print(f"seed {seed}: {one}", flush=True)
-    took = time.monotonic() - began
-    print(f"{args.pairs:,} pairs of {2 * args.values} values in {took:.0f} s: {found} differences")
+            if done % STEP == 0 or done == args.pairs:
+                took = time.monotonic() - began
+                print(f"{done:,} pairs of {2 * args.values} values in {took:.0f} s: {found} differences", flush=True)
     return 1 if found else 0
 
 

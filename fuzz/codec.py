@@ -79,7 +79,9 @@ def random_message(message: model.Message, version: int, rng: random.Random) -> 
             if rng.random() < 0.5:
                 setattr(made, field.name, value(field.type, field.nullable, depth))
         if layout.flexible and rng.random() < 0.1:
-            made.unknown_tagged_fields = {rng.randrange(50, 400): rng.randbytes(rng.choice((0, 3, 200)))}
+            # In any order, before and after those that are known.
+            tags = {*rng.sample(range(12), 2), rng.randrange(400)} - {field.tag for field in layout.tagged}
+            made.unknown_tagged_fields = {tag: rng.randbytes(rng.choice((0, 3, 200))) for tag in tags}
         return made
 
     return struct(model.layout(message, version), 0)

@@ -87,7 +87,7 @@ def _compare(data: bytes, window: int, engine: Engine = MACHINE) -> None:
 def seeds() -> Iterator[bytes]:
     """The beginnings of golden captures."""
     for number, data in enumerate(small_captures(1 << 30)):
-        yield bytes([number % 256]) + data[: 2000 + 1000 * (number % 4)]
+        yield bytes([number % 256]) + data[: 800 + 500 * (number % 4)]
 
 
 def check(data: bytes) -> None:

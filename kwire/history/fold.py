@@ -26,7 +26,9 @@ Row = dict[str, Any]
 """Type: the columns of a row by name. Times are nanoseconds since 1970."""
 
 UNPAIRED: Final = "unpaired"
+"""The status (str) of a response whose request is not known."""
 GIVEN_UP: Final = "given_up"
+"""The status (str) of what is given up to bound memory."""
 
 STATUSES: Final = {
     "ok": "what happened",

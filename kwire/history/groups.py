@@ -322,6 +322,7 @@ class Group(Fold):
             if cause.word in ("session_timeout", "rebalance_timeout"):
                 self.pending.append(cause if cause.time is not None else cause._replace(time=self.now))
         epoch = said.get("generation", said.get("epoch"))
+        epoch = None if epoch is None or epoch < 0 else epoch
         yield self.row("fenced", cause=cause, **columns | {"epoch": epoch, "error_name": error_name(code) or str(code)})
 
     def _of_fence(self, one: Member | None, said: Said, code: int) -> Cause:

@@ -24,7 +24,7 @@ from kwire import stored
 from kwire.capture.frames import Frames
 from kwire.errors import KwireError
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
-from kwire.limits import Limits
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.protocol.headers import decode_request, decode_response
 from kwire.wire import ZERO_UUID, uuid_text
 
@@ -47,8 +47,11 @@ __all__ = [
 ]
 
 OK: Final = "ok"
+"""The status (str) of a step that could be read,"""
 MALFORMED: Final = "malformed"
+"""of one whose body is not what its version says (str),"""
 UNREADABLE: Final = "unreadable"
+"""and of an incomplete frame (str)."""
 NOBODY: Final = ""
 """The owner (str) of what is no part of a history, though its API is: neither it nor its response has a row."""
 
@@ -122,62 +125,64 @@ class Steps:
         columns = ("slot", "client_side", "client", "time", "response", "api", "version", "id", "seen", "status")
         about = zip(*(frames[one][rows].tolist() for one in columns), strict=True)
         connections = frames.of_connections("number", frames["slot"][rows]).tolist()
-        ends: dict[int, Any] = {}
+        ends: dict[tuple[int, int, int], Any] = {}
         for row, number, connection, values in zip(
             rows.tolist(), frames.numbers[rows].tolist(), connections, about, strict=True
         ):
             slot, side, client, time, response, api, version, id_, size, status = values
-            if slot not in ends:
-                ends[slot] = frames.ends(slot)
-            asks, answers = ends[slot][side], ends[slot][1 - side]
-            made = Step(
-                capture=self._capture,
-                connection=connection,
-                frame=number,
-                time=None if time == NO_TIME else time,
-                client=(asks.host, asks.port, frames.client_id(client)),
-                broker=(answers.host, answers.port),
-                response=bool(response),
-                api=api,
-                version=version,
-                id=0 if id_ == ABSENT else id_,
-                size=size,
-                owner=None,
-                place="",
-                said={},
-            )
+            both = ends.get((slot, side, client))
+            if both is None:
+                asks, answers = frames.ends(slot)[side], frames.ends(slot)[1 - side]
+                both = (asks.host, asks.port, frames.client_id(client)), (answers.host, answers.port)
+                ends[slot, side, client] = both
+            when, number_ = None if time == NO_TIME else time, 0 if id_ == ABSENT else id_
+            head = (self._capture, connection, number, when, *both, bool(response), api, version, number_, size)
             if status != Status.OK:
                 why = next((text for _, text in frames.errors(np.array([row]))), None)
-                yield made._replace(status=UNREADABLE, error=why or Status(status).name.lower())
+                yield Step(*head, None, "", {}, UNREADABLE, why or Status(status).name.lower())
                 continue
             try:
-                found = self._read(made, frames.bytes_of(row), names)
+                found = self._read(number, response, api, version, frames.bytes_of(row), names)
             except KwireError as error:
-                yield made._replace(status=MALFORMED, error=str(error))
+                yield Step(*head, None, "", {}, MALFORMED, str(error))
                 continue
             for owner, place, said in found:
-                yield made._replace(owner=owner, place=place, said=said)
+                yield Step(*head, owner, place, said)
+
+    def _decoded(self, response: int, api: int, version: int, data: bytes) -> Any:
+        # What the codecs read in one step: bodies without anything behind them, within the usual limits.
+        if self._limits == DEFAULT_LIMITS:
+            try:
+                if response:
+                    return decode_response(data, api_key=api, api_version=version).body
+                return decode_request(data).body
+            except KwireError:
+                pass
+        if response:
+            return decode_response(data, api_key=api, api_version=version, limits=self._limits, trailing=True).body
+        return decode_request(data, limits=self._limits, trailing=True).body
 
     def _read(
-        self, step: Step, data: bytes, names: Callable[[UUID, int], str | None]
+        self,
+        frame: int,
+        response: int,
+        api: int,
+        version: int,
+        data: bytes,
+        names: Callable[[UUID, int], str | None],
     ) -> tuple[tuple[str | None, str, Said], ...]:
-        kind = kind_of(step.api, step.response)
+        kind = 2 * api + response
         small = len(data) <= _LARGEST_KEPT
-        key = (kind, step.version, b"", data[4:]) if step.response else (kind, step.version, data[:4], data[8:])
+        key = (kind, version, b"", data[4:]) if response else (kind, version, data[:4], data[8:])
         if small and (known := self._known.get(key)) is not None:
             return known
-        if step.response:
-            body = decode_response(
-                data, api_key=step.api, api_version=step.version, limits=self._limits, trailing=True
-            ).body
-        else:
-            body = decode_request(data, limits=self._limits, trailing=True).body
+        body = self._decoded(response, api, version, data)
         looked = False
 
         def name(id_: UUID) -> str | None:
             nonlocal looked
             looked = True
-            return names(id_, step.frame)
+            return names(id_, frame)
 
         made = tuple(self._reads[kind](body, name))
         # What names a topic by its id may mean another name later.

@@ -14,7 +14,8 @@ Rules kept here:
 - A coordinator answers InitProducerId with CONCURRENT_TRANSACTIONS while it aborts what is open. Without this answer
   the transaction was over before, and its end is ``unknown``.
 - What another producer or a time-out did looks the same to a client that is refused. The end is ``timed_out`` if the
-  time-out is known and has passed, and else ``fenced``. If packets are missing, it is ``unknown``.
+  time-out is known and has passed, and else ``fenced``. If packets of the capture were missing before, it is
+  ``aborted``, and ``unknown`` if they were of its own connections.
 - An EndTxn alone is no transaction: who ends one twice gets the same answer again.
 - If packets are missing on a connection of an open transaction, the row says so (``gap``): its end, and the begin of
   the next, may be among them.
@@ -196,6 +197,8 @@ class Transactions:
         """By connection and correlation id: what a request says."""
         self._held: dict[tuple[str | None, int | None, int | None], _Held] = {}
         self._given_up: list[dict[str, Any]] = []
+        self._lossy = False
+        """Whether packets were missing so far."""
 
     def add(self, step: Step) -> Iterator[dict[str, Any]]:
         """Takes a step. Yields rows of transactions that are complete."""
@@ -418,6 +421,10 @@ class Transactions:
                 self._close(now, "unknown", None, f"its end may be among missing packets: {answer.error}")
             elif not now.known_begin or now.timeout is None or answer.error == "INVALID_PRODUCER_ID_MAPPING":
                 self._close(now, "aborted", answer, f"by its coordinator: {answer.error}")
+            elif self._lossy:
+                # Another InitProducerId may be among missing packets.
+                passed = "its time-out had passed" if self._late(now, answer) else "a producer took over"
+                self._close(now, "aborted", answer, f"by its coordinator, perhaps because {passed}: {answer.error}")
             elif self._late(now, answer):
                 self._close(now, "timed_out", answer, f"open for longer than {now.timeout / 1e6:g} s: {answer.error}")
             else:
@@ -439,7 +446,7 @@ class Transactions:
         if now.end is None:
             if step.committed:
                 self._close(now, "committed", step, "WriteTxnMarkers")
-            elif now.asked is None and self._late(now, step) and newer == 1 and not (now.gap or now.contended):
+            elif now.asked is None and self._late(now, step) and newer == 1 and not (self._lossy or now.contended):
                 self._close(now, "timed_out", step, "WriteTxnMarkers, after its time-out")
             else:
                 self._close(now, "aborted", step, "WriteTxnMarkers")
@@ -449,6 +456,7 @@ class Transactions:
         yield from ()
 
     def _gap(self, step: Step) -> None:
+        self._lossy = True
         for one in self._known.values():
             now = one.now
             if now is not None and now.end is None and step.connection in now.connections:

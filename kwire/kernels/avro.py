@@ -464,6 +464,14 @@ def value_of(
                     break
         row = int64(counts[instruction.domain])
         at = instruction.at
+        # What several instructions do stands after them, once: it would be compiled for each. ``size`` bytes are put
+        # somewhere, or are a decimal of ``words``; -1: nothing is.
+        size = int64(-1)
+        words = int64(0)
+        source = int64(pos)
+        puts = buf
+        fills = False
+        after = int64(pc + 1)
         if op == Op.LONG:
             memory.longs[at + row] = value
         elif Op.INT <= op <= Op.ENUM or op == Op.SKIP_LONG:
@@ -488,28 +496,26 @@ def value_of(
             if value < 0 or value > end - pos:
                 trouble = plain(Trouble.LONG)
                 break
+            if op == Op.TEXT and not is_text(buf, pos, pos + value):
+                trouble = plain(Trouble.UTF8)
+                break
             if op == Op.DECIMAL:
-                width = instruction.width
-                if not decimal(buf, pos, value, memory.longs, at + row * width, width, program.table, instruction.more):
-                    trouble = plain(Trouble.DIGITS)
-                    break
+                size = value
+                words = instruction.width
             elif op != Op.SKIP_BYTES:
-                if op == Op.TEXT and not is_text(buf, pos, pos + value):
-                    trouble = plain(Trouble.UTF8)
-                    break
-                trouble = _put(buf, pos, value, instruction, row, state, memory)
-                if trouble != Trouble.NONE:
-                    break
+                puts = buf
+                source = pos
+                size = value
             pos += value
         elif op == Op.OPTION:
             if value == instruction.low:
-                _fill(state.regions, instruction.first, instruction.last, counts, memory)
-                pc = instruction.target
-                continue
-            if value != 1 - instruction.low:
+                fills = True
+                after = int64(instruction.target)
+            elif value != 1 - instruction.low:
                 trouble = plain(Trouble.BRANCH)
                 break
-            memory.bytes[at + row] = 1
+            else:
+                memory.bytes[at + row] = 1
         elif op == Op.UNION:
             if value < 0 or value >= instruction.width:
                 trouble = plain(Trouble.BRANCH)
@@ -526,8 +532,8 @@ def value_of(
             if value < 0:
                 # The size of the block is for those who skip it. Items of no size are as many as are said all the same.
                 value = -value
-                size, pos = _varint(buf, pos, end)
-                if pos < 0 or size < 0 or size > end - pos or value < 0:
+                block, pos = _varint(buf, pos, end)
+                if pos < 0 or block < 0 or block > end - pos or value < 0:
                     trouble = plain(Trouble.COUNT)
                     break
             if instruction.low > 0:
@@ -546,9 +552,9 @@ def value_of(
                 counts[child] += 1
             value = int64(left[frame + instruction.slot]) - 1
             left[frame + instruction.slot] = value
-            pc = instruction.target
-            if value == 0:
-                continue
+            after = int64(instruction.target)
+            if value > 0:
+                after += 1
         elif Op.BOOL <= op <= Op.SKIP:
             width = instruction.width
             if width > end - pos:
@@ -569,10 +575,8 @@ def value_of(
             elif op == Op.FIXED:
                 copy(buf, pos, memory.bytes, at + row * width, width)
             elif op == Op.FIXED_DECIMAL:
+                size = width
                 words = instruction.low
-                if not decimal(buf, pos, width, memory.longs, at + row * words, words, program.table, instruction.more):
-                    trouble = plain(Trouble.DIGITS)
-                    break
             pos += width
         elif op == Op.PRESENT:
             memory.bytes[at + row] = 1
@@ -580,13 +584,13 @@ def value_of(
             pc = instruction.target
             continue
         elif op == Op.FILL:
-            _fill(state.regions, instruction.first, instruction.last, counts, memory)
+            fills = True
         elif op == Op.SET:
             copy(program.pool, instruction.more, memory.bytes, at + row * instruction.width, instruction.width)
         elif op == Op.SET_BYTES:
-            trouble = _put(program.pool, instruction.more, instruction.width, instruction, row, state, memory)
-            if trouble != Trouble.NONE:
-                break
+            puts = program.pool
+            source = int64(instruction.more)
+            size = int64(instruction.width)
         elif op == Op.MAKE_ROOM:
             if instruction.width > state.rooms[instruction.child] - counts[instruction.child]:
                 child = instruction.child
@@ -607,14 +611,14 @@ def value_of(
             continue
         elif op == Op.RETURN:
             called -= 1
-            pc = int64(state.calls[called])
-            frame -= code[pc].width
+            after = int64(state.calls[called])
+            frame -= code[after].width
+            after += 1
         elif op == Op.MARK:
             mark = pos
         elif op == Op.KEEP:
-            trouble = _put(buf, mark, pos - mark, instruction, row, state, memory)
-            if trouble != Trouble.NONE:
-                break
+            source = mark
+            size = pos - mark
         elif op == Op.REFUSE:
             trouble = int64(instruction.more)
             break
@@ -622,7 +626,17 @@ def value_of(
             if pos != end:
                 trouble = plain(Trouble.TRAILING)
             break
-        pc += 1
+        if fills:
+            _fill(state.regions, instruction.first, instruction.last, counts, memory)
+        elif words > 0:
+            if not decimal(buf, source, size, memory.longs, at + row * words, words, program.table, instruction.more):
+                trouble = plain(Trouble.DIGITS)
+                break
+        elif size >= 0:
+            trouble = _put(puts, source, size, instruction, row, state, memory)
+            if trouble != Trouble.NONE:
+                break
+        pc = after
     return trouble, begin, int64(pc)
 
 

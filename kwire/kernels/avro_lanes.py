@@ -129,10 +129,11 @@ def lanes_for(regions: Array, domains: int) -> Lanes:
 @kernel
 def _varints(buf: Array, picks: int, n: int, lanes: Lanes, target: Array, at: int, rows: int) -> bool:
     """Reads a varint of each lane, into ``target`` from ``at`` on. Returns whether all are there."""
+    work = lanes.work
     good = True
     for k in range(n):
-        lane = item_at(lanes.work, picks + k)
-        pos = item_at(lanes.work, lane)
+        lane = item_at(work, picks + k)
+        pos = item_at(work, lane)
         word = load64(buf, pos)
         if word & _CONTINUES == _ZERO:
             value = int64(word & _LOW_BYTE)
@@ -141,19 +142,20 @@ def _varints(buf: Array, picks: int, n: int, lanes: Lanes, target: Array, at: in
         else:
             value, size = wide_varint(word)
             if size == 0:
-                value, pos = long_varint(buf, pos, item_at(lanes.work, ENDS + lane), int64(10))
+                value, pos = long_varint(buf, pos, item_at(work, ENDS + lane), int64(10))
                 good = good and pos >= 0
             else:
                 pos += size
-        good = good and pos <= item_at(lanes.work, ENDS + lane)
-        set_item(lanes.work, lane, pos)
-        set_item(target, at + item_at(lanes.work, rows + lane), value)
+        good = good and pos <= item_at(work, ENDS + lane)
+        set_item(work, lane, pos)
+        set_item(target, at + item_at(work, rows + lane), value)
     return good
 
 
 @kernel
 def _null_lanes(regions: Array, first: int, last: int, picks: int, n: int, lanes: Lanes, memory: Memory) -> None:
     """Nulls for some lanes in the regions from ``first`` to ``last``, which are of one domain."""
+    work = lanes.work
     for number in range(first, last):
         region = regions[number]
         width = region.width
@@ -161,17 +163,17 @@ def _null_lanes(regions: Array, first: int, last: int, picks: int, n: int, lanes
         rows = _ROWS + LANES * region.domain
         if width <= 0:
             for k in range(n):
-                set_item(memory.ints, at + item_at(lanes.work, rows + item_at(lanes.work, picks + k)) + 1, 0)
+                set_item(memory.ints, at + item_at(work, rows + item_at(work, picks + k)) + 1, 0)
         elif width == 1:
             for k in range(n):
-                set_item(memory.bytes, at + item_at(lanes.work, rows + item_at(lanes.work, picks + k)), 0)
+                set_item(memory.bytes, at + item_at(work, rows + item_at(work, picks + k)), 0)
         elif width == 8:
             at >>= 3
             for k in range(n):
-                set_item(memory.longs, at + item_at(lanes.work, rows + item_at(lanes.work, picks + k)), 0)
+                set_item(memory.longs, at + item_at(work, rows + item_at(work, picks + k)), 0)
         else:
             for k in range(n):
-                to = at + item_at(lanes.work, rows + item_at(lanes.work, picks + k)) * width
+                to = at + item_at(work, rows + item_at(work, picks + k)) * width
                 for byte in range(to, to + width):
                     memory.bytes[byte] = 0
 
@@ -179,6 +181,7 @@ def _null_lanes(regions: Array, first: int, last: int, picks: int, n: int, lanes
 @kernel
 def _integers(instruction: Any, picks: int, n: int, rows: int, table: Array, lanes: Lanes, memory: Memory) -> bool:
     """Puts the varints of lanes where an instruction wants them. Returns whether all fit."""
+    work = lanes.work
     op = instruction.op
     at = instruction.at
     low = instruction.low
@@ -187,34 +190,34 @@ def _integers(instruction: Any, picks: int, n: int, rows: int, table: Array, lan
     good = True
     if op == Op.INT:
         for k in range(n):
-            lane = item_at(lanes.work, picks + k)
-            value = item_at(lanes.work, VALUES + lane)
+            lane = item_at(work, picks + k)
+            value = item_at(work, VALUES + lane)
             good = good and low <= value <= high
-            set_item(memory.ints, at + item_at(lanes.work, rows + lane), value)
+            set_item(memory.ints, at + item_at(work, rows + lane), value)
         return good
     for k in range(n):
-        value = item_at(lanes.work, VALUES + item_at(lanes.work, picks + k))
+        value = item_at(work, VALUES + item_at(work, picks + k))
         good = good and low <= value <= high
     if not good:
         return False
     if op == Op.SCALED:
         for k in range(n):
-            lane = item_at(lanes.work, picks + k)
-            set_item(memory.longs, at + item_at(lanes.work, rows + lane), item_at(lanes.work, VALUES + lane) * more)
+            lane = item_at(work, picks + k)
+            set_item(memory.longs, at + item_at(work, rows + lane), item_at(work, VALUES + lane) * more)
     elif op == Op.REAL32:
         for k in range(n):
-            lane = item_at(lanes.work, picks + k)
-            memory.floats[at + item_at(lanes.work, rows + lane)] = item_at(lanes.work, VALUES + lane)
+            lane = item_at(work, picks + k)
+            memory.floats[at + item_at(work, rows + lane)] = item_at(work, VALUES + lane)
     elif op == Op.REAL64:
         for k in range(n):
-            lane = item_at(lanes.work, picks + k)
-            memory.doubles[at + item_at(lanes.work, rows + lane)] = item_at(lanes.work, VALUES + lane)
+            lane = item_at(work, picks + k)
+            memory.doubles[at + item_at(work, rows + lane)] = item_at(work, VALUES + lane)
     elif op == Op.ENUM:
         for k in range(n):
-            lane = item_at(lanes.work, picks + k)
-            value = int64(table[more + item_at(lanes.work, VALUES + lane)])
+            lane = item_at(work, picks + k)
+            value = int64(table[more + item_at(work, VALUES + lane)])
             good = good and value >= 0
-            set_item(memory.ints, at + item_at(lanes.work, rows + lane), value)
+            set_item(memory.ints, at + item_at(work, rows + lane), value)
     return good
 
 
@@ -225,57 +228,34 @@ def _bytes(
     picks: int,
     n: int,
     rows: int,
-    program: Program,
-    state: State,
     lanes: Lanes,
     memory: Memory,
 ) -> bool:
-    """Notes the texts and bytes of lanes, or passes over them. Returns whether they are there."""
+    """Reads where the texts and bytes of lanes stand, and notes it. Returns whether they are there."""
+    work = lanes.work
     good = True
-    op = instruction.op
     at = instruction.at
-    if op == Op.TEXT or op == Op.BYTES:
-        number = instruction.region
-        sources = lanes.places[number] - lanes.bases[instruction.domain]
-        for k in range(n):
-            lane = item_at(lanes.work, picks + k)
-            row = item_at(lanes.work, rows + lane)
-            pos = item_at(lanes.work, lane)
-            word = load64(buf, pos)
-            if word & _CONTINUES == _ZERO:
-                good = good and word & _ONE == _ZERO
-                size = int64((word & _LOW_BYTE) >> _ONE)
-                pos += 1
-            else:
-                size, used = wide_varint(word)
-                good = good and used > 0 and size >= 0
-                pos += used
-            set_item(memory.ints, at + row + 1, size)
-            set_item(lanes.work, sources + row, pos)
-            pos += size
-            # Less than 56 bits are no danger to this sum.
-            good = good and pos <= item_at(lanes.work, ENDS + lane)
-            set_item(lanes.work, lane, pos)
-            set_item(lanes.work, VALUES + lane, size)
-        if not good:
-            return False
-        if op == Op.TEXT and state.regions[number].text == 0:
-            # Text that is read as bytes must be text all the same.
-            for k in range(n):
-                lane = item_at(lanes.work, picks + k)
-                pos = item_at(lanes.work, lane)
-                good = good and is_text(buf, pos - item_at(lanes.work, VALUES + lane), pos)
-        return good
-    width = instruction.width
+    number = instruction.region
+    sources = lanes.places[number] - lanes.bases[instruction.domain]
     for k in range(n):
-        lane = item_at(lanes.work, picks + k)
-        pos = item_at(lanes.work, lane)
-        size = item_at(lanes.work, VALUES + lane)
-        good = good and 0 <= size <= item_at(lanes.work, ENDS + lane) - pos
-        if good and op == Op.DECIMAL:
-            row = item_at(lanes.work, rows + lane)
-            good = decimal(buf, pos, size, memory.longs, at + row * width, width, program.table, instruction.more)
-        set_item(lanes.work, lane, pos + size)
+        lane = item_at(work, picks + k)
+        row = item_at(work, rows + lane)
+        pos = item_at(work, lane)
+        word = load64(buf, pos)
+        if word & _CONTINUES == _ZERO:
+            good = good and word & _ONE == _ZERO
+            size = int64((word & _LOW_BYTE) >> _ONE)
+            pos += 1
+        else:
+            size, used = wide_varint(word)
+            good = good and used > 0 and size >= 0
+            pos += used
+        set_item(memory.ints, at + row + 1, size)
+        set_item(work, sources + row, pos)
+        pos += size
+        # Less than 56 bits are no danger to this sum.
+        good = good and pos <= item_at(work, ENDS + lane)
+        set_item(work, lane, pos)
     return good
 
 
@@ -283,78 +263,83 @@ def _bytes(
 def _words(
     buf: Array, instruction: Any, picks: int, n: int, rows: int, program: Program, lanes: Lanes, memory: Memory
 ) -> bool:
-    """Puts bytes of a fixed number where an instruction wants them. Returns whether they are there, and fit."""
+    """Puts bytes, and decimals of any number of them, where an instruction wants them. Returns whether they are there,
+    and fit."""
+    work = lanes.work
     op = instruction.op
     at = instruction.at
     width = instruction.width
     good = True
     if op == Op.WORD8:
         for k in range(n):
-            lane = item_at(lanes.work, picks + k)
-            pos = item_at(lanes.work, lane)
-            good = good and pos + 8 <= item_at(lanes.work, ENDS + lane)
-            set_item(lanes.work, lane, pos + 8)
-            set_item(memory.longs, at + item_at(lanes.work, rows + lane), int64(load64(buf, pos)))
+            lane = item_at(work, picks + k)
+            pos = item_at(work, lane)
+            good = good and pos + 8 <= item_at(work, ENDS + lane)
+            set_item(work, lane, pos + 8)
+            set_item(memory.longs, at + item_at(work, rows + lane), int64(load64(buf, pos)))
         return good
     if op == Op.WORD4 or op == Op.BOOL:
         for k in range(n):
-            lane = item_at(lanes.work, picks + k)
-            pos = item_at(lanes.work, lane)
+            lane = item_at(work, picks + k)
+            pos = item_at(work, lane)
             word = load64(buf, pos)
-            good = good and pos + width <= item_at(lanes.work, ENDS + lane)
-            set_item(lanes.work, lane, pos + width)
+            good = good and pos + width <= item_at(work, ENDS + lane)
+            set_item(work, lane, pos + width)
             if op == Op.BOOL:
                 good = good and word & _LOW_BYTE <= _ONE
-                set_item(memory.bytes, at + item_at(lanes.work, rows + lane), int64(word & _LOW_BYTE))
+                set_item(memory.bytes, at + item_at(work, rows + lane), int64(word & _LOW_BYTE))
             else:
-                set_item(memory.ints, at + item_at(lanes.work, rows + lane), int64(word))
+                set_item(memory.ints, at + item_at(work, rows + lane), int64(word))
         return good
+    varies = op == Op.DECIMAL or op == Op.SKIP_BYTES
+    words = width if op == Op.DECIMAL else instruction.low
     for k in range(n):
-        lane = item_at(lanes.work, picks + k)
-        pos = item_at(lanes.work, lane)
-        good = good and width <= item_at(lanes.work, ENDS + lane) - pos
-        set_item(lanes.work, lane, pos + width)
-        if good and op != Op.SKIP:
-            row = item_at(lanes.work, rows + lane)
+        lane = item_at(work, picks + k)
+        pos = item_at(work, lane)
+        row = item_at(work, rows + lane)
+        size = item_at(work, VALUES + lane) if varies else int64(width)
+        good = good and 0 <= size <= item_at(work, ENDS + lane) - pos
+        set_item(work, lane, pos + size)
+        if good:
             if op == Op.FIXED:
-                copy(buf, pos, memory.bytes, at + row * width, width)
+                copy(buf, pos, memory.bytes, at + row * size, size)
             elif op == Op.WIDEN:
                 memory.ints[0] = np.int32(little_u32(buf, pos))
                 memory.doubles[at + row] = memory.floats[0]
-            else:
-                words = instruction.low
-                good = decimal(buf, pos, width, memory.longs, at + row * words, words, program.table, instruction.more)
+            elif op == Op.DECIMAL or op == Op.FIXED_DECIMAL:
+                good = decimal(buf, pos, size, memory.longs, at + row * words, words, program.table, instruction.more)
     return good
 
 
 @kernel
 def _constants(instruction: Any, picks: int, n: int, rows: int, program: Program, lanes: Lanes, memory: Memory) -> None:
     """Puts what is the same for all lanes where an instruction wants it."""
+    work = lanes.work
     op = instruction.op
     at = instruction.at
     width = instruction.width
     if op == Op.PRESENT:
         for k in range(n):
-            set_item(memory.bytes, at + item_at(lanes.work, rows + item_at(lanes.work, picks + k)), 1)
+            set_item(memory.bytes, at + item_at(work, rows + item_at(work, picks + k)), 1)
     elif op == Op.SET:
         for k in range(n):
             copy(
                 program.pool,
                 instruction.more,
                 memory.bytes,
-                at + item_at(lanes.work, rows + item_at(lanes.work, picks + k)) * width,
+                at + item_at(work, rows + item_at(work, picks + k)) * width,
                 width,
             )
     elif op == Op.END_LIST:
         for k in range(n):
-            set_item(memory.ints, at + item_at(lanes.work, rows + item_at(lanes.work, picks + k)) + 1, 0)
+            set_item(memory.ints, at + item_at(work, rows + item_at(work, picks + k)) + 1, 0)
     else:
         sources = lanes.places[instruction.region] - lanes.bases[instruction.domain]
         for k in range(n):
-            row = item_at(lanes.work, rows + item_at(lanes.work, picks + k))
+            row = item_at(work, rows + item_at(work, picks + k))
             set_item(memory.ints, at + row + 1, width)
             # Not in the buffer but in the pool.
-            set_item(lanes.work, sources + row, -1 - instruction.more)
+            set_item(work, sources + row, -1 - instruction.more)
 
 
 @kernel
@@ -363,6 +348,7 @@ def _option(
 ) -> tuple[int, int]:
     """Reads which branch lanes have, in one byte. Chooses those that have a value, and notes the others: (how many of
     each), -1 where one has neither."""
+    work = lanes.work
     picks = _PICKS + LANES * depth
     some = _PICKS + LANES * (depth + 1)
     null = np.uint64(2 * instruction.low)
@@ -371,15 +357,15 @@ def _option(
     z = int64(0)
     good = True
     for k in range(n):
-        lane = item_at(lanes.work, picks + k)
-        pos = item_at(lanes.work, lane)
+        lane = item_at(work, picks + k)
+        pos = item_at(work, lane)
         byte = load64(buf, pos) & _LOW_BYTE
-        good = good and byte & ~_TWO == _ZERO and pos < item_at(lanes.work, ENDS + lane)
+        good = good and byte & ~_TWO == _ZERO and pos < item_at(work, ENDS + lane)
         has = int64(1) if byte != null else int64(0)
-        set_item(lanes.work, lane, pos + 1)
-        set_item(memory.bytes, at + item_at(lanes.work, rows + lane), has)
-        set_item(lanes.work, some + m, lane)
-        set_item(lanes.work, NULLS + z, lane)
+        set_item(work, lane, pos + 1)
+        set_item(memory.bytes, at + item_at(work, rows + lane), has)
+        set_item(work, some + m, lane)
+        set_item(work, NULLS + z, lane)
         m += has
         z += 1 - has
     return (m, z) if good else (int64(-1), int64(-1))
@@ -388,6 +374,7 @@ def _option(
 @kernel
 def _list(instruction: Any, depth: int, n: int, rows: int, state: State, lanes: Lanes, memory: Memory) -> int:
     """Chooses the lanes that have items: how many, -1 to decline."""
+    work = lanes.work
     picks = _PICKS + LANES * depth
     entered = _PICKS + LANES * (depth + 1)
     some = _PICKS + LANES * (depth + 2)
@@ -398,19 +385,19 @@ def _list(instruction: Any, depth: int, n: int, rows: int, state: State, lanes: 
     start = int64(state.counts[child]) if child >= 0 else int64(0)
     m = int64(0)
     for k in range(n):
-        lane = item_at(lanes.work, picks + k)
-        value = item_at(lanes.work, VALUES + lane)
-        room = item_at(lanes.work, ENDS + lane) - item_at(lanes.work, lane)
+        lane = item_at(work, picks + k)
+        value = item_at(work, VALUES + lane)
+        room = item_at(work, ENDS + lane) - item_at(work, lane)
         if value < 0 or (value > 0 and (least == 0 or value > room or value * least > room)):
             return int64(-1)
-        set_item(lanes.work, left + lane, value)
-        set_item(lanes.work, entered + m, lane)
-        set_item(lanes.work, some + m, lane)
+        set_item(work, left + lane, value)
+        set_item(work, entered + m, lane)
+        set_item(work, some + m, lane)
         if value > 0:
             m += 1
         if child >= 0:
-            set_item(lanes.work, _ROWS + LANES * child + lane, start)
-            set_item(memory.ints, at + item_at(lanes.work, rows + lane) + 1, value)
+            set_item(work, _ROWS + LANES * child + lane, start)
+            set_item(memory.ints, at + item_at(work, rows + lane) + 1, value)
             start += value
     if child >= 0:
         if start - lanes.bases[child] > ITEMS or start > state.rooms[child]:
@@ -422,46 +409,49 @@ def _list(instruction: Any, depth: int, n: int, rows: int, state: State, lanes: 
 @kernel
 def _next(instruction: Any, depth: int, n: int, lanes: Lanes) -> int:
     """Chooses the lanes that have one more item: how many."""
+    work = lanes.work
     picks = _PICKS + LANES * depth
     left = _LEFT + LANES * depth
     child = instruction.child
     m = int64(0)
     for k in range(n):
-        lane = item_at(lanes.work, picks + k)
-        more = item_at(lanes.work, left + lane) - 1
-        set_item(lanes.work, left + lane, more)
-        set_item(lanes.work, picks + m, lane)
+        lane = item_at(work, picks + k)
+        more = item_at(work, left + lane) - 1
+        set_item(work, left + lane, more)
+        set_item(work, picks + m, lane)
         if more > 0:
             m += 1
         if child >= 0:
-            set_item(lanes.work, _ROWS + LANES * child + lane, item_at(lanes.work, _ROWS + LANES * child + lane) + 1)
+            set_item(work, _ROWS + LANES * child + lane, item_at(work, _ROWS + LANES * child + lane) + 1)
     return m
 
 
 @kernel
 def _no_more_blocks(buf: Array, depth: int, lanes: Lanes) -> bool:
     """Whether all lanes that have items have one block of them."""
+    work = lanes.work
     picks = _PICKS + LANES * depth
     good = True
     for k in range(lanes.frames[depth, _COUNT]):
-        lane = item_at(lanes.work, picks + k)
-        pos = item_at(lanes.work, lane)
-        good = good and buf[pos] == 0 and pos < item_at(lanes.work, ENDS + lane)
-        set_item(lanes.work, lane, pos + 1)
+        lane = item_at(work, picks + k)
+        pos = item_at(work, lane)
+        good = good and buf[pos] == 0 and pos < item_at(work, ENDS + lane)
+        set_item(work, lane, pos + 1)
     return good
 
 
 @kernel
 def _branch(depth: int, n: int, branch: int, lanes: Lanes) -> int:
     """Chooses the lanes of a branch: how many."""
+    work = lanes.work
     picks = _PICKS + LANES * depth
     some = _PICKS + LANES * (depth + 1)
     of = _LEFT + LANES * (depth + 1)
     m = int64(0)
     for k in range(n):
-        lane = item_at(lanes.work, picks + k)
-        set_item(lanes.work, some + m, lane)
-        if item_at(lanes.work, of + lane) == branch:
+        lane = item_at(work, picks + k)
+        set_item(work, some + m, lane)
+        if item_at(work, of + lane) == branch:
             m += 1
     return m
 
@@ -469,6 +459,7 @@ def _branch(depth: int, n: int, branch: int, lanes: Lanes) -> int:
 @kernel
 def _steps(buf: Array, pc: int, n: int, program: Program, state: State, lanes: Lanes, memory: Memory) -> bool:
     """Runs a program over ``n`` lanes, which stand in ``picks[0]``. Returns whether it came to its end."""
+    work = lanes.work
     code = program.code
     frames = lanes.frames
     depth = int64(0)
@@ -496,7 +487,7 @@ def _steps(buf: Array, pc: int, n: int, program: Program, state: State, lanes: L
         picks = _PICKS + LANES * depth
         rows = _ROWS + LANES * instruction.domain
         if (op <= Op.SKIP_BYTES) & (op != Op.TEXT) & (op != Op.BYTES) & (op != Op.OPTION):
-            target = memory.longs if op == Op.LONG else lanes.work
+            target = memory.longs if op == Op.LONG else work
             at = instruction.at if op == Op.LONG else int64(VALUES)
             if not _varints(buf, picks, n, lanes, target, at, rows if op == Op.LONG else int64(SAME)):
                 return False
@@ -506,8 +497,8 @@ def _steps(buf: Array, pc: int, n: int, program: Program, state: State, lanes: L
         if op <= Op.ENUM or op == Op.SKIP_LONG:
             if not _integers(instruction, picks, n, rows, program.table, lanes, memory):
                 return False
-        elif op <= Op.DECIMAL or op == Op.SKIP_BYTES:
-            if not _bytes(buf, instruction, picks, n, rows, program, state, lanes, memory):
+        elif op == Op.TEXT or op == Op.BYTES:
+            if not _bytes(buf, instruction, picks, n, rows, lanes, memory):
                 return False
         elif op == Op.OPTION:
             m, z = _option(buf, instruction, depth, n, rows, lanes, memory)
@@ -529,11 +520,11 @@ def _steps(buf: Array, pc: int, n: int, program: Program, state: State, lanes: L
                 return False
             of = _LEFT + LANES * (depth + 1)
             for k in range(n):
-                lane = item_at(lanes.work, picks + k)
-                value = item_at(lanes.work, VALUES + lane)
+                lane = item_at(work, picks + k)
+                value = item_at(work, VALUES + lane)
                 if value < 0 or value >= instruction.width:
                     return False
-                set_item(lanes.work, of + lane, value)
+                set_item(work, of + lane, value)
             frames[depth, _TARGET] = instruction.target
             frames[depth, _COUNT] = n
             frames[depth, _PC] = pc
@@ -579,8 +570,8 @@ def _steps(buf: Array, pc: int, n: int, program: Program, state: State, lanes: L
         else:
             good = op == Op.STOP
             for k in range(n):
-                lane = item_at(lanes.work, picks + k)
-                good = good and item_at(lanes.work, lane) == item_at(lanes.work, ENDS + lane)
+                lane = item_at(work, picks + k)
+                good = good and item_at(work, lane) == item_at(work, ENDS + lane)
             return good
         pc += 1
 
@@ -665,6 +656,7 @@ def _batch(
     memory: Memory,
 ) -> tuple[bool, int]:
     """Reads rows from ``row`` on in lanes: (whether they are read, how many). Else they are to be read one by one."""
+    work = lanes.work
     pc = int64(-1)
     n = int64(0)
     z = int64(0)
@@ -676,15 +668,15 @@ def _batch(
             if (pc >= 0 and own != pc) or ends[row + count] + SPARE > buf.shape[0]:
                 break
             pc = own
-            set_item(lanes.work, count, starts[row + count])
-            set_item(lanes.work, ENDS + count, ends[row + count])
+            set_item(work, count, starts[row + count])
+            set_item(work, ENDS + count, ends[row + count])
             good = good and starts[row + count] <= ends[row + count]
-            set_item(lanes.work, _PICKS + n, count)
+            set_item(work, _PICKS + n, count)
             n += 1
         else:
-            set_item(lanes.work, NULLS + z, count)
+            set_item(work, NULLS + z, count)
             z += 1
-        set_item(lanes.work, _ROWS + count, row + count)
+        set_item(work, _ROWS + count, row + count)
         count += 1
     if not good or n < FEWEST or program.code[pc].slot == 0:
         return False, max(count, int64(1))

@@ -29,6 +29,8 @@ from kwire.report import lineage as edges
 from kwire.report.audit import CONNECTIONS, RECORDS, Auditor
 from kwire.report.flows import TABLES as OF_FLOWS
 from kwire.report.flows import Flows
+from kwire.report.members import TABLES as OF_MEMBERS
+from kwire.report.members import Members
 from kwire.report.sums import (
     UNDATED,
     Clock,
@@ -75,7 +77,9 @@ def _union(*parts: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     return {name: list(dict.fromkeys(column for part in parts for column in part.get(name, ()))) for name in names}
 
 
-TABLES: Final = _union(_OWN, rules.needed(), edges.TABLES, OF_FLOWS, {"connections": CONNECTIONS, "records": RECORDS})
+TABLES: Final = _union(
+    _OWN, rules.needed(), edges.TABLES, OF_FLOWS, OF_MEMBERS, {"connections": CONNECTIONS, "records": RECORDS}
+)
 """The tables that are read, with their columns."""
 
 _AT_ONCE: Final = 1 << 15
@@ -160,6 +164,7 @@ class Overview:
         self.generations: Timeline = self.clock.timeline(3, largest=2)
         """By group: requests, generation, members at least."""
         self.flows: Flows = Flows(self.clock)
+        self.courses: Members = Members()
         self.auditor: Auditor = Auditor(target)
         self.finder: rules.Finder = rules.Finder(None, thresholds)
         self.lineage: edges.Lineage = edges.Lineage()
@@ -173,6 +178,7 @@ class Overview:
             "records": self._records,
             "transactions": self.flows.transactions,
             "journeys": self.flows.journeys,
+            "group_events": self.courses.add,
         }
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:

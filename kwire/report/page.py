@@ -23,6 +23,7 @@ from kwire import __version__
 from kwire.report import audit, changes, findings, lineage
 from kwire.report.flows import ENDS
 from kwire.report.html import document, json_text, safe, table
+from kwire.report.members import Course
 from kwire.report.overview import COARSE, Overview
 from kwire.report.sums import Latencies, Slow, Timeline
 from kwire.tables.showing import Column, Row, plain, readable
@@ -35,6 +36,8 @@ MOST_ROWS: Final = 200
 MOST_LINES: Final = 10
 _MOST_FIGURES: Final = 500
 """Names of a kind that figures for later reports have."""
+_MOST_COURSES: Final = 10
+"""Groups whose members are shown over time."""
 _MOST_GRAPH: Final = 60
 """Arrows of the graph of lineage."""
 _ASSETS: Final = Path(__file__).parent / "assets"
@@ -198,6 +201,29 @@ class _Part:
                 for direction, number in zip(("written", "read"), numbers, strict=True)
             )
             self.parts.append(f"<tr><th>{safe(label)}</th>{cells}</tr>\n")
+        self.parts.append("</tbody></table></figure>\n")
+        return self
+
+    def courses(self, title: str, courses: Sequence[Course], first: int, last: int) -> _Part:
+        """Who was there from when to when: a line each."""
+        between = f"{time_text(first)} to {time_text(last)}"
+        self.parts.append(f'<figure class="bars there"><figcaption>{safe(title)}: {between}</figcaption>\n')
+        self.parts.append("<table><thead><tr><th>member</th><th>there</th><th>partitions</th></tr></thead><tbody>\n")
+        width = max(last - first, 1)
+        for number, one in enumerate(courses):
+            bars = "".join(
+                f'<rect x="{1000 * (begin - first) / width:.1f}" width="{max(1000 * (end - begin) / width, 3):.1f}" '
+                'height="8"/>'
+                for begin, end in one.spans
+            )
+            count = "" if one.partitions is None else f"{one.partitions:,}"
+            if not number:
+                count = f"{len(one.spans) + one.more:,} times"
+            self.parts.append(
+                f'<tr><th>{safe(one.name)}</th><td><svg class="{"written" if number else "read"} wide" '
+                f'viewBox="0 0 1000 8" preserveAspectRatio="none" aria-hidden="true">{bars}</svg></td>'
+                f"<td>{count}</td></tr>\n"
+            )
         self.parts.append("</tbody></table></figure>\n")
         return self
 
@@ -505,7 +531,13 @@ class _Page:
                 }
             )  # fmt: skip
         said = "Lag: the end of the log less what was committed last, where the capture has both."
-        return part.table("Groups", _GROUPS, rows, len(over.groups) - len(rows), said)
+        part.table("Groups", _GROUPS, rows, len(over.groups) - len(rows), said)
+        busiest = sorted(over.courses.groups, key=lambda name: (-len(over.courses.groups[name].members), name))
+        for group in busiest[:_MOST_COURSES]:
+            one = over.courses.groups[group]
+            if one.first is not None and one.members:
+                part.courses(group, over.courses.courses(group), one.first, one.last)
+        return part
 
     def _transactions(self) -> _Part:
         flows = self.over.flows

@@ -119,9 +119,9 @@ TABLE: Final = CaptureTable(
         Column("epoch", showing.plain("epoch"), right=True),
         Column("partitions", _moved, shrink=16),
         Column("ms", _took, right=True),
-        Column("cause", _cause, shrink=14),
+        Column("cause", _cause, shrink=14, wrap=True),
         Column("error", showing.plain("error_name"), shrink=12),
-        Column("detail", showing.plain("detail"), shrink=12),
+        Column("detail", showing.said("detail"), shrink=12, wrap=True),
         Column("status", showing.status, empty="ok"),
     ),
 )

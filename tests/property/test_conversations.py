@@ -41,7 +41,7 @@ from kwire.testing import (
 from kwire.testing.impair import Grade
 from kwire.testing.judge import Original, judge
 
-FEWER = settings(max_examples=settings().max_examples // 2, suppress_health_check=[HealthCheck.too_slow])
+FEWER = settings(max_examples=settings().max_examples // 4, suppress_health_check=[HealthCheck.too_slow])
 """Each example reads a capture."""
 FIRST_PORT = 50_000
 ALL = Shown(secrets=True, payloads=False)
@@ -178,7 +178,7 @@ def test_what_a_broker_keeps_is_a_log_segment(talk: Conversation) -> None:
     ],
     ids=["leader", "two-members", "oldest"],
 )
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 def test_examples_shrink_to_few_steps(what: Any, most: int) -> None:
     fast = settings(max_examples=500, phases=[Phase.generate, Phase.shrink], database=None, deadline=None)
     assert len(find(conversations(), what, settings=fast).steps) <= most

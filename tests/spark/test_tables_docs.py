@@ -17,6 +17,7 @@ from kwire import capture
 CAPTURES = (
     "kafka-3.9-zk-kafka-python/pinned-0.9",
     "kafka-4.3-kraft-java/share",
+    "kafka-4.3-kraft-java/streams",
     "kafka-4.3-kraft-librdkafka/current",
     # With rows that nobody answered, and that cannot be read.
     "kafka-3.9-kraft-raw/every-version",
@@ -27,6 +28,9 @@ COLUMNS = {
     "partitions": ("broker_host", "broker_port"),
     "batches": (),
     "connections": (),
+    "group_events": (),
+    "share_deliveries": (),
+    "streams_tasks": (),
 }
 
 
@@ -178,6 +182,33 @@ def by_status(made: Tables) -> Counter[tuple[Any, ...]]:
     return Counter((status, count) for status, count in found.items())
 
 
+def rebalances(made: Tables) -> Counter[tuple[Any, ...]]:
+    of: defaultdict[tuple[Any, ...], list[float]] = defaultdict(list)
+    for one in made["group_events"]:
+        if one["event"] == "rebalance_ended":
+            of[one["group_id"], one["cause"], one["cause_member_id"]].append(one["duration_ms"])
+    return Counter((*key, len(took), max(took)) for key, took in of.items())
+
+
+def over_and_over(made: Tables) -> Counter[tuple[Any, ...]]:
+    of: defaultdict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for one in made["share_deliveries"]:
+        if one["outcome"] in ("released", "expired"):
+            of[one["topic"], one["partition"], one["first_offset"], one["last_offset"]].append(one)
+    most = {key: max(one["delivery_count"] for one in some) for key, some in of.items()}
+    return Counter(
+        (*key, count, len({one["client_id"] for one in of[key]})) for key, count in most.items() if count > 2
+    )
+
+
+def moves(made: Tables) -> Counter[tuple[Any, ...]]:
+    of: defaultdict[tuple[Any, ...], list[float]] = defaultdict(list)
+    for one in made["streams_tasks"]:
+        if one["role"] == "active":
+            of[one["group_id"], one["subtopology"], one["partition"]].append(one["duration_ms"])
+    return Counter((*key, len(took), min(took)) for key, took in of.items())
+
+
 CASES = {
     "README": [Case("sum(length(r.value)) AS bytes", by_client)],
     "frames": [
@@ -192,6 +223,9 @@ CASES = {
         Case("FROM records JOIN batches", records_of_batches, ("capture", "connection", "frame", "batch", "offset")),
     ],
     "connections": [Case("software_name, software_version", by_software)],
+    "group_events": [Case("AS longest_ms", rebalances)],
+    "share_deliveries": [Case("AS clients", over_and_over)],
+    "streams_tasks": [Case("AS owners", moves)],
 }
 CASES = {f"docs/reference/tables/{name}.md": cases for name, cases in CASES.items()}
 

@@ -31,7 +31,7 @@ class Limits:
     """How long a rebalance of the newer protocols takes, from its cause on."""
     refused_commits: int = 5
     """Commits of a client that a rebalance overtook."""
-    redeliveries: int = 3
+    redeliveries: int = 4
     """Deliveries of a record that was released, or whose lock ran out, each time."""
     locks: int = 5
     """Ranges of records of a share group that a client did not acknowledge in time."""

@@ -148,12 +148,14 @@ class _Assembler:
         return first
 
     def in_lanes(self, first: int) -> bool:
-        """Whether the program from ``first`` on has only what lanes can do: no list in a list, and one place for each
-        list."""
+        """Whether the program from ``first`` on has only what lanes can do: no list in a list, one place for each list,
+        no text that becomes bytes, of which nobody would see whether it is UTF-8."""
         lists: set[int] = set()
         for row, region in zip(self.rows[first:], self.regions[first:], strict=True):
             op = row["op"]
             if op in (Op.CALL, Op.MARK, Op.MAKE_ROOM):
+                return False
+            if op == Op.TEXT and region is not None and not region.text:
                 return False
             if op in (Op.LIST, Op.END_LIST):
                 if (region is not None and region.number in lists) or row.get("slot", 0):

@@ -354,8 +354,8 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
                                    *happened("commit_refused", *range(9), error_name="OFFSET_METADATA_TOO_LARGE")])],
     ),
     "poison-records": (
-        lambda: [("share_deliveries", delivered("released", 1, 3))],
-        lambda: [("share_deliveries", [*delivered("released", 50, 2), *delivered("accepted", 50, 5)])],
+        lambda: [("share_deliveries", delivered("released", 1, 4))],
+        lambda: [("share_deliveries", [*delivered("released", 50, 3), *delivered("accepted", 50, 5)])],
     ),
     "lock-timeouts": (
         lambda: [("share_deliveries", delivered("expired", 5, 1))],

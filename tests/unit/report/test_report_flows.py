@@ -6,10 +6,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from kwire import capture
 from kwire.report.flows import ENDS, TABLES, Flows
+from kwire.report.members import TABLES as OF_MEMBERS
+from kwire.report.members import Members
 from kwire.report.overview import TABLES as ALL
 from kwire.report.overview import of_tables
 from kwire.report.page import Source, render
@@ -73,3 +76,37 @@ def test_the_page_has_sections_for_both() -> None:
         assert f'<section id="{name}">' in page
     assert "java-id" in page
     assert "java-classic" in page
+
+
+def test_members_are_there_from_their_join_to_their_leave() -> None:
+    made = Members()
+    for batch in capture.read(CAPTURE, "group_events", columns=list(OF_MEMBERS["group_events"])):
+        for first in range(0, batch.num_rows, 5):
+            made.add(rows_of("group_events", [batch.slice(first, 5)]))
+    rebalances, one, other = made.courses("java-classic")
+    group = made.groups["java-classic"]
+    assert len(rebalances.spans) == 2
+    assert [end for _, end in one.spans] == [group.last]
+    assert other.name == "second"
+    assert other.partitions == 5
+    assert group.first is not None
+    assert group.first <= one.spans[0][0] < other.spans[0][0] < group.last
+
+
+def test_a_member_may_come_again() -> None:
+    names = ["a", "a", "a", None, "b"]
+    rows = {
+        "timestamp": pa.array([1, 2, 5, 7, 8], pa.timestamp("us", "UTC")),
+        "group_id": ["g"] * 5,
+        "event": ["joined", "left", "joined", "rebalance_began", "joined"],
+        "member_id": pa.array(names, pa.string()),
+        "group_instance_id": pa.nulls(5, pa.string()),
+        "client_id": ["c"] * 5,
+        "partitions": pa.array([None, None, 3, None, 1], pa.int32()),
+        "status": ["ok"] * 5,
+    }
+    made = Members()
+    made.add(rows_of("group_events", [pa.RecordBatch.from_pydict(rows)]))
+    rebalances, a, b = made.courses("g")
+    assert (rebalances.spans, a.spans, b.spans) == ([[7, 8]], [[1, 2], [5, 8]], [[8, 8]])
+    assert (a.partitions, b.partitions) == (3, 1)

@@ -73,4 +73,4 @@ def test_what_damaged_responses_find_is_found(
 
 
 def test_the_page_on_clients_has_findings() -> None:
-    assert len(CLIENTS) >= 3
+    assert len(CLIENTS) >= 5
