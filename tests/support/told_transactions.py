@@ -136,6 +136,7 @@ class Producer:
         self.sequences: dict[tuple[str, int], int] = {}
         self.dirty = False
         """Whether something of it is in a transaction."""
+        self.failed = False
         self._init()
 
     def _init(self) -> None:
@@ -148,7 +149,7 @@ class Producer:
         answer = self.client.ask(request, 4)
         if answer.error_code == 0:
             self.id, self.epoch = answer.producer_id, answer.producer_epoch
-            self.added, self.sequences, self.dirty = set(), {}, False
+            self.added, self.sequences, self.dirty, self.failed = set(), {}, False, False
 
     def again(self) -> None:
         """Begins anew with what it has (KIP-360)."""
@@ -158,6 +159,8 @@ class Producer:
         return {"producer_id": self.id, "producer_epoch": self.epoch}
 
     def write(self, topic: Any, partition: int) -> None:
+        if self.failed:
+            return
         if not self.new and (topic.name, partition) not in self.added:
             kind = messages.AddPartitionsToTxnRequest
             request = kind(
@@ -182,8 +185,11 @@ class Producer:
         answer = produce(
             self.client, topic, data, version, partition=partition, transactional_id=self.name
         )  # fmt: skip
-        if answer.error_code and self.new and self.name in self.world.open:
-            self.world.open[self.name].unseen = True
+        if answer.error_code:
+            # Whether it was written is not known to a client: it goes on with another epoch only.
+            self.failed = True
+            if self.new and self.name in self.world.open:
+                self.world.open[self.name].unseen = True
         if answer.error_code == 0:
             self.dirty = True
             self.sequences[topic.name, partition] = sequence + count
