@@ -176,9 +176,9 @@ def columns(old: str, page: str, deep: str = "") -> str:
     return _columns({one.name: in_sql(one.type) for one in named(page, deep).schema}, old)
 
 
-def asked(old: str, page: str) -> str:
+def asked(old: str, page: str, deep: str = "") -> str:
     """The columns that a table has where they are asked for by name."""
-    return _columns({one.name: in_sql(one.type) for one in named(page).asked}, old)
+    return _columns({one.name: in_sql(one.type) for one in named(page, deep).asked}, old)
 
 
 def statuses(old: str, page: str) -> str:

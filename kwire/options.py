@@ -765,6 +765,11 @@ def _checked(name: str, value: Any) -> Any:
         raise ValueError(f"not {value!r}: the option {name!r} is a path, several, or a kwire.tls.KeyLog")
     if name == "topic_ids" and not isinstance(value, Mapping | None):
         raise ValueError(f"not {value!r}: the option {name!r} is a dict of names by topic ids")
+    if name == "schemas" and not (
+        isinstance(value, str | os.PathLike | Iterable | None)
+        or any(hasattr(value, one) for one in ("named", "find", "column"))
+    ):
+        raise ValueError(f"not {value!r}: the option {name!r} is a path, a URL, a dict by topics, or several of them")
     if name == "window" and value is not None and (isinstance(value, bool) or not isinstance(value, int)):
         raise ValueError(f"not {value!r}: the option {name!r} is a number of bytes")
     if (

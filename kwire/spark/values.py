@@ -12,7 +12,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 import pyarrow as pa
 from pyspark.sql import Column
@@ -28,11 +28,23 @@ if TYPE_CHECKING:
 
     from kwire.values import Mask, Reader, Schemas
 
-__all__ = ["MODES", "from_registry"]
+__all__ = ["MODES", "RegistryOptions", "from_registry"]
 
 MODES: Final = ("PERMISSIVE", "FAILFAST")
 """What becomes of a value that cannot be decoded: null, or an error of the query (tuple of str)."""
 _HEADERS: Final = "array<struct<key: string, value: binary>>"
+
+
+class RegistryOptions(TypedDict, total=False):
+    """How ``from_registry`` decodes.
+
+    ``part``: ``"value"``, or ``"key"`` for keys. ``mode``: ``"PERMISSIVE"``, or ``"FAILFAST"``, which fails the query
+    at a value that cannot be decoded. ``mask``: fields that are left out.
+    """
+
+    part: str
+    mode: str
+    mask: Mask | Sequence[str] | None
 
 
 def from_registry(
@@ -43,9 +55,7 @@ def from_registry(
     schemas: Any,
     subject: str | None = None,
     schema: str | None = None,
-    part: str = "value",
-    mode: str = "PERMISSIVE",
-    mask: Mask | Sequence[str] | None = None,
+    **options: Unpack[RegistryOptions],
 ) -> Column:
     """Decodes a binary column of values whose schemas a registry has.
 
@@ -55,8 +65,7 @@ def from_registry(
       topic, ``kwire.values.Schemas``, or several of these in a list.
     - ``subject``: values become a struct, that of the newest version of this subject. ``schema``: that of this text.
       With neither they become JSON text.
-    - ``part``: ``"key"`` for keys. ``mask``: fields that are left out.
-    - ``mode``: ``"PERMISSIVE"`` or ``"FAILFAST"``.
+    - ``options``: those of ``RegistryOptions``.
 
     Raises ``KwireError`` where there is no such subject, and for a registry that cannot be asked.
 
@@ -64,6 +73,9 @@ def from_registry(
     """
     from kwire.tables.values import mask_of, schemas_of
 
+    if wrong := options.keys() - RegistryOptions.__annotations__.keys():
+        raise TypeError(f"from_registry() got an unexpected keyword argument {min(wrong)!r}")
+    mode = options.get("mode", MODES[0])
     if mode not in MODES:
         raise KwireError(no_such("mode", mode, MODES))
     found = schemas_of(schemas)
@@ -71,7 +83,15 @@ def from_registry(
         raise KwireError("subject and schema both say which type values become: give one of them")
     fetched = found.fetched(subjects=None if subject is None else [subject])
     reader = _reader(fetched, subject, schema)
-    state = pickle.dumps((fetched, None if reader is None else reader.written, part, mode, mask_of(mask)))
+    state = pickle.dumps(
+        (
+            fetched,
+            None if reader is None else reader.written,
+            options.get("part", "value"),
+            mode,
+            mask_of(options.get("mask")),
+        )
+    )
     given = (
         column(value),
         sql.lit(None).cast(_HEADERS) if headers is None else column(headers),

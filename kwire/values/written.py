@@ -20,6 +20,7 @@ PROTOBUF: Final = "protobuf"
 JSON: Final = "json"
 """A format (str): JSON in UTF-8, with a JSON Schema or without."""
 FORMATS: Final = (AVRO, PROTOBUF, JSON)
+"""The formats (tuple of str)."""
 
 LONGEST: Final = 4 << 20
 """Characters of a schema's text, at most."""
