@@ -2,7 +2,8 @@
 
 Sphinx makes the list of all pages for each page, and so 583 times 583 entries. That is most of the time that a build
 takes. On a phone nobody finds anything in such a list either. So the pages of a long part are in it only while one
-looks at that part. Rules:
+looks at that part. The theme, Furo, reads a list as HTML and puts boxes into it, with which parts are opened. That was
+a third of the rest. Here the list has them at once. Rules:
 
 - A page has all pages of the parts that the first page names, as far as they are not long.
 - A part is long if it has more than ``LONG`` pages: APIs, KIPs, modules.
@@ -10,8 +11,10 @@ looks at that part. Rules:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from html import escape
+from itertools import count
 from typing import Any, Final
 
 from sphinx import addnodes
@@ -36,14 +39,15 @@ class _Pages:
         self._above = {below: page for page, some in app.env.toctree_includes.items() for below in some}
 
     def tree(self, page: str) -> str:
-        """The list at the side of a page, as HTML."""
+        """The list at the side of a page, as the HTML that Furo would make of Sphinx's."""
         path = [page]
         while path[-1] in self._above:
             path.append(self._above[path[-1]])
+        boxes = count(1)
         parts = []
         for caption, pages in self._parts:
             parts.append(f'<p class="caption" role="heading"><span class="caption-text">{escape(caption)}</span></p>')
-            listed = [self._entry(one, 1, page, frozenset(path)) for one in pages]
+            listed = [self._entry(one, 1, page, path, boxes) for one in pages]
             if caption in BESIDE:
                 title, place = BESIDE[caption]
                 link = "../" * page.count("/") + place
@@ -51,25 +55,44 @@ class _Pages:
             parts.append(f"<ul>{''.join(listed)}</ul>")
         return "\n".join(parts)
 
-    def _entry(self, one: str, depth: int, page: str, path: frozenset[str]) -> str:
+    def _entry(self, one: str, depth: int, page: str, path: list[str], boxes: Iterator[int]) -> str:
         current = " current" if one in path else ""
         kinds = "reference internal" + (" current" if one == page else "")
         link = "#" if one == page else self._app.builder.get_relative_uri(page, one)
         below = self._env.toctree_includes.get(one, [])
-        listed = ""
+        opens = listed = ""
         if below and (len(below) <= LONG or current):
-            listed = f"<ul>{''.join(self._entry(each, depth + 1, page, path) for each in below)}</ul>"
-        entry = f'<a class="{kinds}" href="{link}">{self._titles[one]}</a>{listed}'
-        return f'<li class="toctree-l{depth}{current}">{entry}</li>'
+            opens = " has-children"
+            box = f"toctree-checkbox-{next(boxes)}"
+            listed = (
+                f'<input type="checkbox" class="toctree-checkbox" id="{box}" name="{box}" role="switch" '
+                f'aria-label="Toggle navigation of {self._titles[one]}"{" checked" if current else ""}/>'
+                f'<label for="{box}"><span class="icon"><svg><use href="#svg-arrow-right"></use></svg></span></label>'
+                f"<ul>{''.join(self._entry(each, depth + 1, page, path, boxes) for each in below)}</ul>"
+            )
+        kind = f"toctree-l{depth}{current}{opens}{' current-page' if one == page else ''}"
+        return f'<li class="{kind}"><a class="{kinds}" href="{link}">{self._titles[one]}</a>{listed}</li>'
+
+
+def _look_up_once(_: Any, env: Any) -> None:
+    """Names of types stand on every page of a module, and for each, Sphinx goes over the names of all objects."""
+    python = env.get_domain("py")
+    python.find_obj = cache(python.find_obj)
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Called by Sphinx."""
     pages = cache(lambda: _Pages(app))
 
-    def about(_: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-        context["toctree"] = lambda **options: pages().tree(page)
+    def before(_: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+        context["toctree"] = lambda **options: ""
 
-    # Before the theme asks for the list.
-    app.connect("html-page-context", about, priority=400)
+    def after(_: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+        context["furo_navigation_tree"] = pages().tree(page)
+
+    # Before the theme asks for the list, and after it.
+    app.connect("html-page-context", before, priority=400)
+    app.connect("html-page-context", after, priority=600)
+    # All objects are known then.
+    app.connect("env-check-consistency", _look_up_once)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

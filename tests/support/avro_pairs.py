@@ -219,6 +219,61 @@ def damaged(data: bytes, some: random.Random) -> bytes:
     return bytes(made)
 
 
+def damaged_schema(schema: Any, some: random.Random) -> Any:
+    """The same with something in it that may be wrong."""
+    junk = (
+        None,
+        0,
+        -1,
+        1 << 70,
+        1.5,
+        "",
+        "int",
+        "null",
+        "R1",
+        "\ud800",
+        [],
+        {},
+        ["int"],
+        {"type": "int"},
+        True,
+        "x" * 2000,
+    )
+    places: list[tuple[Any, Any]] = []
+    made = copy.deepcopy(schema)
+    around = {"": made}
+    waiting: list[Any] = [around]
+    while waiting:
+        one = waiting.pop()
+        for key in range(len(one)) if isinstance(one, list) else one:
+            places.append((one, key))
+            if isinstance(one[key], dict | list):
+                waiting.append(one[key])
+    for _ in range(some.randrange(1, 3)):
+        one, key = some.choice(places)
+        pick = some.random()
+        if pick < 0.5:
+            one[key] = copy.deepcopy(some.choice(junk))
+        elif pick < 0.8:
+            other, at = some.choice(places)
+            one[key] = copy.deepcopy(other[at])
+        elif isinstance(one, dict):
+            keys = (
+                "type",
+                "items",
+                "values",
+                "size",
+                "symbols",
+                "fields",
+                "default",
+                "aliases",
+                "logicalType",
+                "namespace",
+            )
+            one[some.choice(keys)] = some.choice((*junk, "decimal", "uuid", "duration", "date"))
+    return around[""]
+
+
 class _Refused:
     def __repr__(self) -> str:
         return "refused"
@@ -328,9 +383,9 @@ def _alike(type_: Type, ours: Any, theirs: Any) -> bool:
     return bool(ours == theirs)
 
 
-def differences(seed: int, values: int) -> list[str]:
-    """What is different between both for the pair of schemas with this seed: nothing, if all is well."""
-    some = random.Random(seed)
+def differences(some: random.Random, values: int) -> list[str]:
+    """What is different between both for a pair of schemas and so many values, and as many that are damaged: nothing,
+    if all is well."""
     pairs = Pairs(some)
     writer = pairs.schema()
     reader = pairs.reader(copy.deepcopy(writer)) if some.random() < 0.7 else writer

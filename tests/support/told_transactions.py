@@ -38,6 +38,8 @@ class Truth:
     offsets: int = 0
     end: str = "open"
     ended: float = float("inf")
+    unseen: bool = False
+    """Whether a partition joined with a request that was refused then: no client is told."""
 
 
 class Told:
@@ -132,6 +134,9 @@ class Producer:
         self.client = world.bench.client(client_id=f"client-{number}", port=40_000 + number)
         self.id, self.epoch, self.added = -1, -1, set[tuple[str, int]]()
         self.sequences: dict[tuple[str, int], int] = {}
+        self.dirty = False
+        """Whether something of it is in a transaction."""
+        self.failed = False
         self._init()
 
     def _init(self) -> None:
@@ -144,7 +149,7 @@ class Producer:
         answer = self.client.ask(request, 4)
         if answer.error_code == 0:
             self.id, self.epoch = answer.producer_id, answer.producer_epoch
-            self.added, self.sequences = set(), {}
+            self.added, self.sequences, self.dirty, self.failed = set(), {}, False, False
 
     def again(self) -> None:
         """Begins anew with what it has (KIP-360)."""
@@ -154,6 +159,8 @@ class Producer:
         return {"producer_id": self.id, "producer_epoch": self.epoch}
 
     def write(self, topic: Any, partition: int) -> None:
+        if self.failed:
+            return
         if not self.new and (topic.name, partition) not in self.added:
             kind = messages.AddPartitionsToTxnRequest
             request = kind(
@@ -178,7 +185,13 @@ class Producer:
         answer = produce(
             self.client, topic, data, version, partition=partition, transactional_id=self.name
         )  # fmt: skip
+        if answer.error_code:
+            # Whether it was written is not known to a client: it goes on with another epoch only.
+            self.failed = True
+            if self.new and self.name in self.world.open:
+                self.world.open[self.name].unseen = True
         if answer.error_code == 0:
+            self.dirty = True
             self.sequences[topic.name, partition] = sequence + count
             mine = self.world.open[self.name].partitions[topic.name, partition]
             mine[:] = [answer.base_offset if mine[0] < 0 else mine[0], mine[1] + count]
@@ -199,9 +212,13 @@ class Producer:
         )
         answer = self.client.ask(request, 5 if self.new else 3)
         if not answer.topics[0].partitions[0].error_code:
+            self.dirty = True
             self.world.open[self.name].offsets += 1
 
     def end(self, committed: bool) -> None:
+        if not self.dirty:
+            return  # clients know that there is nothing to end
+        self.dirty = False
         self.world.why = "aborted"
         request = messages.EndTxnRequest(transactional_id=self.name, committed=committed, **self._ids())
         answer = self.client.ask(request, 5 if self.new else 3)
@@ -230,7 +247,10 @@ def check_whole(told: Told, rows: Sequence[dict[str, Any]]) -> None:
         parts = {place: tuple(said) for place, said in one.partitions.items()}
         return one.name, one.producer_id, one.epoch, round(one.begun, 3), sorted(parts.items()), sorted(one.groups)
 
-    true = sorted(key(one) for one in told.truths)
+    unseen = {(one.name, one.producer_id, one.epoch) for one in told.truths if one.unseen}
+    rows = [row for row in rows if tuple(row[name] for name in _NAMED) not in unseen]
+    truths = [one for one in told.truths if (one.name, one.producer_id, one.epoch) not in unseen]
+    true = sorted(key(one) for one in truths)
     said = []
     for row in rows:
         parts = {
@@ -245,7 +265,7 @@ def check_whole(told: Told, rows: Sequence[dict[str, Any]]) -> None:
         assert row["status"] == "ok", row
         assert row["unacknowledged"] == 0, row
     assert sorted(said) == true, set(map(str, said)) ^ set(map(str, true))
-    by = {(one.name, one.producer_id, one.epoch, round(one.begun, 3)): one for one in told.truths}
+    by = {(one.name, one.producer_id, one.epoch, round(one.begun, 3)): one for one in truths}
     for row in rows:
         truth = by[row["transactional_id"], row["producer_id"], row["producer_epoch"], round(seconds(row["began"]), 3)]
         assert row["offsets"] == truth.offsets
@@ -253,11 +273,12 @@ def check_whole(told: Told, rows: Sequence[dict[str, Any]]) -> None:
         assert row["end"] in _SEEN[truth.end], (row, truth)
 
 
+_NAMED = ("transactional_id", "producer_id", "producer_epoch")
 _SEEN = {
     "committed": ("committed",),
     "aborted": ("aborted", "unknown"),
     "open": ("open",),
-    "timed_out": ("timed_out", "unknown", "open"),
+    "timed_out": ("timed_out", "unknown", "open", "aborted"),
     "fenced": ("fenced", "unknown", "open"),
 }
 

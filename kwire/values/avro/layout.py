@@ -327,7 +327,7 @@ def inside(type_: Type) -> list[Type]:
     return list(type_.branches) if isinstance(type_, UnionType) else []
 
 
-@functools.lru_cache(256)
+@functools.lru_cache(64)
 def layout_of(schema: Schema, spark: bool, recursive: str) -> Layout:
     """The layout of a schema, made once."""
     return Layout(schema, spark, recursive)

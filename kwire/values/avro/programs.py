@@ -42,6 +42,7 @@ from kwire.values.avro.types import (
     RecordType,
     Type,
     UnionType,
+    is_text,
     named,
 )
 
@@ -49,7 +50,7 @@ __all__ = ["Programs", "programs_of"]
 
 Array = Any
 
-MOST_INSTRUCTIONS: Final = 100_000
+MOST_INSTRUCTIONS: Final = 40_000
 """Of all programs of a column together, for each writer."""
 MOST_NESTING: Final = 100
 
@@ -487,7 +488,9 @@ class _Assembler:
                 if isinstance(type_, MapType):
                     key = node.inner[0]
                     assert key is not None
-                    self.set(key, one.encode("utf-8", "surrogatepass"))
+                    if not is_text(one):
+                        raise self.wrong(type_)
+                    self.set(key, one.encode())
                     self.default(said[one], type_.values, item)
                 else:
                     self.default(one, type_.items, item)
@@ -662,16 +665,8 @@ def _is_default(said: Any, type_: Type) -> bool:
     if type_.name == "bytes":
         return isinstance(said, str) and all(ord(one) < 256 for one in said)
     if type_.name == "string":
-        return isinstance(said, str) and _encodes(said)
+        return isinstance(said, str) and is_text(said)
     return said is None if type_.name == "null" else isinstance(said, bool)
-
-
-def _encodes(said: str) -> bool:
-    try:
-        said.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _article(type_: Type) -> str:
@@ -720,7 +715,7 @@ class Programs:
         return place.path, place.said or _TEXTS[Trouble(trouble)]
 
 
-@functools.lru_cache(64)
+@functools.lru_cache(32)
 def programs_of(writers: tuple[Schema, ...], reader: Schema, spark: bool, recursive: str) -> Programs:
     """The programs of some writers for a reader, made once."""
     return Programs(writers, layout_of(reader, spark, recursive))

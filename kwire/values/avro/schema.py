@@ -34,6 +34,7 @@ from kwire.values.avro.types import (
     RecordType,
     Type,
     UnionType,
+    is_text,
     named,
 )
 
@@ -44,6 +45,8 @@ __all__ = ["Schema", "parse"]
 
 MOST_TEXT: Final = 4 << 20
 """Characters of a schema with all that it refers to."""
+MOST_KEPT: Final = 128 << 10
+"""Characters of a schema that is kept as it is parsed."""
 MOST_NESTING: Final = 100
 """Types inside each other."""
 MOST_NAME: Final = 1024
@@ -109,16 +112,24 @@ def parse(text: str, named: Mapping[str, str] | None = None) -> Schema:
     ``named``: the texts of schemas that it refers to, by the names under which it does. Raises ``KwireError`` with the
     path in the schema.
     """
-    others = dict(named or {})
+    others = named or {}
     if len(text) + sum(map(len, others.values())) > MOST_TEXT:
         raise KwireError(f"an Avro schema has more than {MOST_TEXT:,} characters")
-    key = tuple(sorted(others.items()))
-    parser = _Parser(others)
+    # What is parsed takes many times the memory of its text.
+    return (_kept if len(text) <= MOST_KEPT else _parsed)(text, tuple(sorted(others.items())))
+
+
+def _parsed(text: str, others: tuple[tuple[str, str], ...]) -> Schema:
+    parser = _Parser(dict(others))
     try:
         made = parser.type(_json(text), "", "$", 0)
     except RecursionError:
         raise KwireError("an Avro schema is nested too deeply") from None
-    return Schema(made, text, key)
+    return Schema(made, text, others)
+
+
+_kept: Final = functools.lru_cache(128)(_parsed)
+"""The same, parsed once: who decodes batches has the text each time."""
 
 
 def _json(text: str) -> Any:
@@ -205,7 +216,7 @@ class _Parser:
         name = _name(said.get("name"), path)
         if "." not in name:
             within = said.get("namespace", namespace)
-            if not isinstance(within, str):
+            if not isinstance(within, str) or not is_text(within):
                 raise KwireError(f"{path}: its namespace is no text")
             name = f"{within}.{name}" if within else name
         if name in self.names or name in PRIMITIVES:
@@ -238,7 +249,7 @@ class _Parser:
     def enum(self, said: dict[str, Any], namespace: str, path: str, depth: int) -> EnumType:
         name, _, aliases = self.define(said, namespace, path)
         symbols, default = said.get("symbols"), said.get("default")
-        if not isinstance(symbols, list) or not all(isinstance(one, str) for one in symbols):
+        if not isinstance(symbols, list) or not all(isinstance(one, str) and is_text(one) for one in symbols):
             raise KwireError(f"{path}: an enum has no list of symbols")
         if len(set(symbols)) < len(symbols):
             raise KwireError(f"{path}: an enum has a symbol twice")
@@ -265,6 +276,8 @@ def _name(said: Any, path: str) -> str:
         raise KwireError(f"{path}: no name")
     if len(said) > MOST_NAME:
         raise KwireError(f"{path}: a name has more than {MOST_NAME:,} characters")
+    if not is_text(said):
+        raise KwireError(f"{path}: a name with half of a surrogate pair")
     return said
 
 
