@@ -110,7 +110,7 @@ def _joined(group: Group, step: Step, request: Step) -> Iterator[Row]:
         return
     one = _who_joined(group, said, request)
     generation = said["generation"]
-    new = one.epoch is None and one.parts is not None
+    new = one.epoch is None and (one.parts is not None or generation == 1)
     if said["assignor"]:
         group.assignor = said["assignor"]
     if generation != group.epoch:
@@ -121,6 +121,8 @@ def _joined(group: Group, step: Step, request: Step) -> Iterator[Row]:
     one.epoch, one.heard, one.joined = generation, group.now, _of(request, "join", one.id)
     one.session, one.rebalance = max(0, wants["session"]), wants["rebalance"]
     one.topics = wants["topics"] or one.topics
+    if new and one.parts is None:
+        one.parts = frozenset()
     leads = "leader" if said["leader"] == one.id else None
     yield group.row("joined" if new else "rejoined", member=one, detail=leads)
     if said["members"]:
@@ -146,7 +148,9 @@ def _next(group: Group, generation: int) -> Iterator[Row]:
     """The rows of a new generation."""
     known = (group.epoch is not None and generation > group.epoch) or generation == 1
     if group.rebalance is None or group.rebalance.bumped:
-        yield group.begin(group.cause(known=known))
+        cause = group.cause(known=known)
+        # Nobody was there before the first generation.
+        yield group.begin(cause._replace(word="join") if generation == 1 and cause.word == "rejoin" else cause)
     assert group.rebalance is not None
     before, group.epoch = group.epoch, generation
     group.rebalance = group.rebalance._replace(bumped=True)

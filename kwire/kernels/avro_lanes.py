@@ -127,28 +127,49 @@ def lanes_for(regions: Array, domains: int) -> Lanes:
 
 
 @kernel
-def _varints(buf: Array, picks: int, n: int, lanes: Lanes, target: Array, at: int, rows: int) -> bool:
-    """Reads a varint of each lane, into ``target`` from ``at`` on. Returns whether all are there."""
+def _varints(buf: Array, instruction: Any, picks: int, n: int, lanes: Lanes, target: Array, at: int, rows: int) -> bool:
+    """Reads a varint of each lane, into ``target`` from ``at`` on. Returns whether all are there.
+
+    Where some have one byte and others have more, no processor can foresee which. ``last`` of the instruction says how
+    it was with the lanes before, in eighths: then all are read in the way that takes any size."""
     work = lanes.work
     good = True
-    for k in range(n):
-        lane = item_at(work, picks + k)
-        pos = item_at(work, lane)
-        word = load64(buf, pos)
-        if word & _CONTINUES == _ZERO:
-            value = int64(word & _LOW_BYTE)
-            value = (value >> 1) ^ -(value & 1)
-            pos += 1
-        else:
-            value, size = wide_varint(word)
+    short = int64(0)
+    if 0 < instruction.last < 7:
+        for k in range(n):
+            lane = item_at(work, picks + k)
+            pos = item_at(work, lane)
+            value, size = wide_varint(load64(buf, pos))
             if size == 0:
                 value, pos = long_varint(buf, pos, item_at(work, ENDS + lane), int64(10))
                 good = good and pos >= 0
             else:
                 pos += size
-        good = good and pos <= item_at(work, ENDS + lane)
-        set_item(work, lane, pos)
-        set_item(target, at + item_at(work, rows + lane), value)
+            short += int64(1) if size == 1 else int64(0)
+            good = good and pos <= item_at(work, ENDS + lane)
+            set_item(work, lane, pos)
+            set_item(target, at + item_at(work, rows + lane), value)
+    else:
+        for k in range(n):
+            lane = item_at(work, picks + k)
+            pos = item_at(work, lane)
+            word = load64(buf, pos)
+            if word & _CONTINUES == _ZERO:
+                value = int64(word & _LOW_BYTE)
+                value = (value >> 1) ^ -(value & 1)
+                pos += 1
+                short += 1
+            else:
+                value, size = wide_varint(word)
+                if size == 0:
+                    value, pos = long_varint(buf, pos, item_at(work, ENDS + lane), int64(10))
+                    good = good and pos >= 0
+                else:
+                    pos += size
+            good = good and pos <= item_at(work, ENDS + lane)
+            set_item(work, lane, pos)
+            set_item(target, at + item_at(work, rows + lane), value)
+    instruction.last = 8 * short // n
     return good
 
 
@@ -489,7 +510,7 @@ def _steps(buf: Array, pc: int, n: int, program: Program, state: State, lanes: L
         if (op <= Op.SKIP_BYTES) & (op != Op.TEXT) & (op != Op.BYTES) & (op != Op.OPTION):
             target = memory.longs if op == Op.LONG else work
             at = instruction.at if op == Op.LONG else int64(VALUES)
-            if not _varints(buf, picks, n, lanes, target, at, rows if op == Op.LONG else int64(SAME)):
+            if not _varints(buf, instruction, picks, n, lanes, target, at, rows if op == Op.LONG else int64(SAME)):
                 return False
         if op == Op.LONG:
             pc += 1

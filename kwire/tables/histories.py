@@ -20,6 +20,7 @@ from kwire.records.arrow_types import STATUS_FIELDS, TIMESTAMP
 from kwire.tables.definition import Maker, Run
 from kwire.tables.frames import BROKER, KEY
 from kwire.tables.topics import Topics
+from kwire.wire import printable
 
 __all__ = ["AFTER", "BEFORE", "STEP", "in_batches", "maker"]
 
@@ -111,12 +112,25 @@ def _size(row: Mapping[str, Any]) -> int:
     return made
 
 
+def _shown(value: Any) -> Any:
+    """A value with texts that Arrow can hold."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list):
+        return [_shown(one) for one in value]
+    return {name: _shown(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
 def _batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
     def column(one: pa.Field) -> pa.Array:
         values = [row.get(one.name) for row in rows]
         if pa.types.is_timestamp(one.type):
             values = [None if value is None else value // _NS for value in values]
             return pa.array(values, pa.int64()).cast(pa.timestamp("us")).cast(TIMESTAMP)
-        return pa.array(values, one.type)
+        try:
+            return pa.array(values, one.type)
+        except UnicodeEncodeError:
+            # Texts on the wire may be any bytes.
+            return pa.array([_shown(value) for value in values], one.type)
 
     return pa.RecordBatch.from_arrays([column(one) for one in schema], schema=schema)

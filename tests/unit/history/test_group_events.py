@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 from group_histories import check, exchanges, lossy, simulated, told
-from made_captures import read
+from made_captures import exchange, read
+from packets import pcap
 
-from kwire import stored
+import kwire
+from kwire import messages, stored
 from kwire.history.fold import Story
 from kwire.history.groups import GROUPS
 from kwire.history.steps import Steps, packed, step_of, unpacked
@@ -116,6 +118,18 @@ def test_frames_that_cannot_be_read_and_answers_without_a_request_have_a_status(
     late = Story(GROUPS)
     answers = [one for one in steps_of(data) if one.response and one.owner is None]
     assert {row["status"] for one in answers[:3] for row in late.take(one)} == {"unpaired"}
+
+
+def test_a_group_whose_name_is_no_text_is_shown_as_far_as_it_is() -> None:
+    connection = exchange()
+    asked = messages.JoinGroupRequest(group_id="g\udcff", session_timeout_ms=9, protocol_type="consumer")
+    connection.send(kwire.encode_request(asked, api_version=0, correlation_id=9, client_id="c"))
+    told = messages.JoinGroupResponse(generation_id=1, member_id="m\udcff", protocol_name="range", leader="m\udcff")
+    connection.answer(kwire.encode_response(told, api_version=0, correlation_id=9))
+    rows = read(pcap(connection.packets), "group_events")
+    assert {row["group_id"] for row in rows} == {"g\ufffd"}
+    assert [row["event"] for row in rows] == ["rebalance_began", "epoch_bumped", "joined"]
+    assert rows[-1]["member_id"] == "m\ufffd"
 
 
 def test_steps_of_bodies_that_are_alike_are_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,216 @@
+"""Rules of the history of groups, one by one: who fenced whom, moved coordinators, refused commits, late heartbeats."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from kwire import messages
+from kwire.history import groups
+from kwire.history.fold import Story
+from kwire.history.groups import GROUPS
+from kwire.history.steps import Step, kind_of
+from kwire.protocol.embedded import ASSIGNMENT, encode_embedded
+from kwire.protocol.error_codes import ErrorCode
+
+SECOND = 1_000_000_000
+TOPIC = UUID(int=7)
+Row = dict[str, Any]
+
+
+class Talk:
+    """Exchanges with the coordinator of a group, one after the other."""
+
+    def __init__(self) -> None:
+        self.story = Story(GROUPS)
+        self.frame = 0
+        self.now = 0.0
+        self.node = 1
+
+    def _take(self, name: str, body: Any, response: bool, id_: int, client: str) -> list[Row]:
+        rows: list[Row] = []
+        api = body.SCHEMA.api_key
+        for owner, place, said in GROUPS.reads[kind_of(api, response)](body, lambda _: "orders"):
+            of_frame = ("x", 1, self.frame, int(self.now * SECOND), ("h", 1, client), (f"b{self.node}", 9092))
+            step = Step(*of_frame, response, api, 9, id_, 99, owner, place, said)
+            rows += self.story.take(step)
+        self.frame += 1
+        return rows
+
+    def ask(self, api: str, asked: dict[str, Any], told: dict[str, Any] | None = None, after: float = 1.0) -> list[Row]:
+        """A request, ``after`` so many seconds, and its answer; None: there is none."""
+        self.now += after
+        id_ = self.frame
+        rows = self._take(api, getattr(messages, f"{api}Request")(**asked), False, id_, "c")
+        if told is not None:
+            rows += self._take(api, getattr(messages, f"{api}Response")(**told), True, id_, "c")
+        return rows
+
+    def join(self, member: str, generation: int, *, after: float = 1.0, **more: Any) -> list[Row]:
+        asked = {"group_id": "g", "member_id": "" if "group_instance_id" in more else member, **more}
+        asked |= {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 30_000, "protocol_type": "consumer"}
+        told = {"generation_id": generation, "member_id": member, "protocol_name": "range"}
+        return self.ask("JoinGroup", asked, told, after)
+
+    def sync(self, member: str, generation: int, *parts: int) -> list[Row]:
+        has = encode_embedded(
+            ASSIGNMENT,
+            {
+                "version": 0,
+                "assigned_partitions": [{"topic": "t", "partitions": list(parts)}] if parts else [],
+                "user_data": None,
+            },
+        )
+        asked = {"group_id": "g", "generation_id": generation, "member_id": member}
+        return self.ask("SyncGroup", asked, {"assignment": has, "protocol_name": "range", "protocol_type": "consumer"})
+
+    def beat(self, member: str, generation: int, code: int = 0, after: float = 1.0, **more: Any) -> list[Row]:
+        asked = {"group_id": "g", "generation_id": generation, "member_id": member, **more}
+        return self.ask("Heartbeat", asked, {"error_code": code}, after)
+
+    def consumer(
+        self, member: str, epoch: int, answer: int, code: int = 0, after: float = 1.0, **more: Any
+    ) -> list[Row]:
+        kind = messages.ConsumerGroupHeartbeatResponse
+        told: dict[str, Any] = {"member_id": member, "member_epoch": answer, "error_code": code}
+        has = more.pop("has", None)
+        if has is not None:
+            parts = [kind.TopicPartitions(topic_id=TOPIC, partitions=has)] if has else []
+            told["assignment"] = kind.Assignment(topic_partitions=parts)
+        asked = {"group_id": "g", "member_id": member, "member_epoch": epoch, **more}
+        return self.ask("ConsumerGroupHeartbeat", asked, {**told, "heartbeat_interval_ms": 5000}, after)
+
+
+def brief(rows: list[Row]) -> list[tuple[Any, ...]]:
+    return [(row["event"], row.get("member_id"), row.get("cause")) for row in rows]
+
+
+@pytest.fixture
+def talk() -> Talk:
+    """A classic group of one member, in generation 1."""
+    made = Talk()
+    assert brief(made.join("m1", 1)) == [
+        ("rebalance_began", None, "join"),
+        ("epoch_bumped", None, "join"),
+        ("joined", "m1", None),
+    ]
+    assert brief(made.sync("m1", 1, 0, 1)) == [
+        ("rebalance_ended", None, "join"),
+        ("synced", "m1", None),
+        ("assigned", "m1", "join"),
+    ]
+    return made
+
+
+def test_a_static_member_is_fenced_by_the_one_with_its_name() -> None:
+    talk = Talk()
+    talk.join("m1", 1, group_instance_id="i")
+    talk.sync("m1", 1, 0)
+    frame = talk.frame
+    talk.join("m2", 1, group_instance_id="i")
+    (row,) = talk.beat("m1", 1, ErrorCode.FENCED_INSTANCE_ID, group_instance_id="i")
+    assert (row["event"], row["error_name"], row["cause"]) == ("fenced", "FENCED_INSTANCE_ID", "instance")
+    assert (row["cause_member_id"], row["cause_frame"]) == ("m2", frame)
+
+
+def test_a_coordinator_moves_once_whoever_says_it(talk: Talk) -> None:
+    talk.beat("m1", 1)
+    (row,) = talk.beat("m1", 1, ErrorCode.NOT_COORDINATOR)
+    assert (row["event"], row["cause"], row["detail"]) == (
+        "coordinator_moved",
+        "coordinator",
+        "b1:9092 is not it any more",
+    )
+    assert talk.beat("m1", 1, ErrorCode.NOT_COORDINATOR) == []
+    one = messages.FindCoordinatorResponse.Coordinator(key="g", node_id=2, host="b2", port=9092)
+    find = {"coordinator_keys": ["g"]}
+    assert talk.ask("FindCoordinator", find, {"coordinators": [one]}) == []
+    talk.node = 2
+    assert talk.beat("m1", 1) == []
+    one.node_id, one.host = 3, "b3"
+    (row,) = talk.ask("FindCoordinator", find, {"coordinators": [one]})
+    assert (row["event"], row["detail"]) == ("coordinator_moved", "node 3 (b3:9092) after node 2")
+    # A transactional id of the same name.
+    one.node_id = 4
+    assert talk.ask("FindCoordinator", {**find, "key_type": 1}, {"coordinators": [one]}) == []
+    assert talk.ask("FindCoordinator", {"key": "g", "key_type": 1}, {"node_id": 5, "host": "b", "port": 1}) == []
+
+
+def test_a_commit_that_is_refused_has_the_rebalance_as_its_cause(talk: Talk) -> None:
+    frame = talk.frame
+    talk.ask("JoinGroup", {"group_id": "g", "protocol_type": "consumer", "session_timeout_ms": 10_000})
+    kind = messages.OffsetCommitResponse
+    parts = [kind.OffsetCommitResponsePartition(partition_index=k, error_code=27) for k in (0, 1)]
+    told = {"topics": [kind.OffsetCommitResponseTopic(name="t", partitions=parts)]}
+    asked = {"group_id": "g", "member_id": "m1", "generation_id_or_member_epoch": 1}
+    assert brief(talk.beat("m1", 1, ErrorCode.REBALANCE_IN_PROGRESS)) == [("rebalance_began", None, "join")]
+    (row,) = talk.ask("OffsetCommit", asked, told)
+    assert (row["event"], row["error_name"], row["detail"]) == (
+        "commit_refused",
+        "REBALANCE_IN_PROGRESS",
+        "2 partitions",
+    )
+    assert (row["cause"], row["cause_frame"]) == ("join", frame)
+    parts[0].error_code = parts[1].error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+    (row,) = talk.ask("OffsetCommit", asked, told)
+    assert row.get("cause") is None
+
+
+def test_heartbeats_are_late_after_the_session_timeout_and_commits_are_signs_of_life(talk: Talk) -> None:
+    assert talk.beat("m1", 1, after=9.9) == []
+    (row,) = talk.beat("m1", 1, after=10.1)
+    assert (row["event"], row["duration_ms"], row["detail"]) == ("heartbeat_late", 10_100.0, "allowed: 10 s")
+    talk.ask("OffsetCommit", {"group_id": "g", "member_id": "m1", "generation_id_or_member_epoch": 1}, None, 9)
+    assert talk.beat("m1", 1, after=9) == []
+
+
+def test_a_member_that_does_not_follow_is_gone_with_its_rebalance_timeout(talk: Talk) -> None:
+    talk.join("m2", 2)
+    talk.sync("m2", 2, 1)
+    # The first one heard of it, and did not join within 30 s.
+    for _ in range(4):
+        talk.beat("m1", 1, ErrorCode.REBALANCE_IN_PROGRESS, after=9)
+    (row,) = talk.beat("m1", 1, ErrorCode.UNKNOWN_MEMBER_ID)
+    assert (row["event"], row["error_name"]) == ("fenced", "UNKNOWN_MEMBER_ID")
+    assert [one["partition"] for one in row["lost"]] == [0, 1]
+
+
+def test_members_of_the_newer_protocol_are_late_after_three_intervals_and_removed_after_nine() -> None:
+    talk = Talk()
+    talk.consumer("m1", 0, 1, has=[0, 1])
+    owns = [messages.ConsumerGroupHeartbeatRequest.TopicPartitions(topic_id=TOPIC, partitions=[0, 1])]
+    assert brief(talk.consumer("m1", 1, 1, topic_partitions=owns)) == [
+        ("synced", "m1", None),
+        ("rebalance_ended", None, "join"),
+    ]
+    talk.consumer("m2", 0, 2, has=[])
+    assert talk.consumer("m1", 1, 1, after=13) == []
+    (row, *_) = talk.consumer("m1", 1, 1, after=15)
+    assert (row["event"], row["detail"]) == ("heartbeat_late", "allowed: 15 s")
+    talk.consumer("m1", 1, 2, after=4)
+    # m2 is silent for more than 45 s, and the epoch grows.
+    rows = [row for _ in range(4) for row in talk.consumer("m1", 2, 2, after=5)]
+    assert not [row for row in rows if row["event"] == "rebalance_began"]
+    began = [row for row in talk.consumer("m1", 2, 3, has=[0, 1]) if row["event"] == "rebalance_began"]
+    assert [(row["cause"], row["cause_member_id"]) for row in began] == [("session_timeout", "m2")]
+
+
+def test_a_capture_that_begins_within_the_life_of_a_group_does_not_guess() -> None:
+    talk = Talk()
+    assert talk.beat("m1", 7) == []
+    (row,) = talk.beat("m1", 7, ErrorCode.REBALANCE_IN_PROGRESS)
+    assert (row["event"], row["cause"], row["epoch"]) == ("rebalance_began", "not_in_capture", 7)
+    talk = Talk()
+    (row,) = talk.sync("m1", 7, 0)[1:]
+    # What it had before is not known.
+    assert (row["event"], row.get("gained"), row["partitions"]) == ("assigned", None, 1)
+
+
+def test_members_of_one_group_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "MOST_MEMBERS", 3)
+    talk = Talk()
+    rows = [row for number in range(5) for row in talk.consumer(f"m{number}", 5, 5)]
+    assert [(row["member_id"], row["status"]) for row in rows] == [("m0", "given_up"), ("m1", "given_up")]
+    assert rows[0]["error"] == "more than 3 members of one group are kept"
