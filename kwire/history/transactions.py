@@ -295,11 +295,7 @@ class Transactions:
 
     @staticmethod
     def _same(now: _Open, step: Step) -> bool:
-        if (now.producer_id, now.epoch) != (step.producer_id, step.producer_epoch):
-            return False
-        # An answer that is repeated may give the epoch of a producer to another client, too.
-        mine = now.client
-        return mine is None or step.broker or (mine.client_host, mine.client_id) == (step.client_host, step.client_id)
+        return (now.producer_id, now.epoch) == (step.producer_id, step.producer_epoch)
 
     @staticmethod
     def _late(now: _Open, step: Step) -> bool:

@@ -221,7 +221,10 @@ class Producer:
         self.dirty = False
         self.world.why = "aborted"
         request = messages.EndTxnRequest(transactional_id=self.name, committed=committed, **self._ids())
-        answer = self.client.ask(request, 5 if self.new else 3)
+        known = self.world.bench.cluster.transactions._known[self.name]
+        # Who was fenced would be told the epoch of the other one, as if it had not heard of its own end.
+        fenced = (known.producer_id, known.epoch) != (self.id, self.epoch)
+        answer = self.client.ask(request, 5 if self.new and not fenced else 3)
         self.added = set()
         if self.new and answer.error_code == 0 and answer.producer_id >= 0:
             self.id, self.epoch = answer.producer_id, answer.producer_epoch
