@@ -126,7 +126,7 @@ def _left(group: Group, number: str, request: Step) -> Iterator[Row]:
     group.remove(number)
     cause = Cause("leave", number, request.capture, request.connection, request.frame, request.time)
     detail = "for a while: a static member" if for_a_while else None
-    columns = {
+    columns: Row = {
         "epoch": None if one is None else one.epoch,
         "member_id": number,
         "group_instance_id": request.said.get("instance"),

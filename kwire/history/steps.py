@@ -136,18 +136,29 @@ class Steps:
                 both = (asks.host, asks.port, frames.client_id(client)), (answers.host, answers.port)
                 ends[slot, side, client] = both
             when, number_ = None if time == NO_TIME else time, 0 if id_ == ABSENT else id_
-            head = (self._capture, connection, number, when, *both, bool(response), api, version, number_, size)
+            head: list[Any] = [
+                self._capture,
+                connection,
+                number,
+                when,
+                *both,
+                bool(response),
+                api,
+                version,
+                number_,
+                size,
+            ]
             if status != Status.OK:
                 why = next((text for _, text in frames.errors(np.array([row]))), None)
-                yield Step(*head, None, "", {}, UNREADABLE, why or Status(status).name.lower())
+                yield Step._make([*head, None, "", {}, UNREADABLE, why or Status(status).name.lower(), None])
                 continue
             try:
                 found = self._read(number, response, api, version, frames.bytes_of(row), names)
             except KwireError as error:
-                yield Step(*head, None, "", {}, MALFORMED, str(error))
+                yield Step._make([*head, None, "", {}, MALFORMED, str(error), None])
                 continue
             for owner, place, said in found:
-                yield Step(*head, owner, place, said)
+                yield Step._make([*head, owner, place, said, OK, None, None])
 
     def _decoded(self, response: int, api: int, version: int, data: bytes) -> Any:
         # What the codecs read in one step: bodies without anything behind them, within the usual limits.

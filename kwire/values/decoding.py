@@ -14,6 +14,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -355,6 +356,11 @@ class _Window:
         if not several:
             self._fail(_Claim(named, None, None), rows, Status.UNKNOWN_SCHEMA, f"no source has {named}")
             return
+        if packed.any() and not packed.all():
+            # Where an error stands is counted in the value, or in what is decompressed.
+            for some in (packed, ~packed):
+                self._read(named, several, rows[some], starts[some], packed[some])
+            return
         array, starts, rows = self._unpacked(named, several[0], rows, starts, packed)
         outcomes = [(one, list(self._of(one, named, array, starts, rows))) for one in several]
         if len(several) == 1:
@@ -426,7 +432,7 @@ class _Window:
             if written.format == AVRO:
                 yield rows, self._avro(written, array, starts)
             elif written.format == JSON:
-                yield rows, self._json(written, framing.payloads(array, starts))
+                yield rows, _moved(self._json(written, framing.payloads(array, starts)), starts)
             else:
                 yield from self._protobuf(written, named, array, starts, rows)
         except KwireError as error:
@@ -515,7 +521,7 @@ class _Window:
         found = protobuf.compiled(written.text, self._how.schemas.references(written))
         first = written.message or found.first
         if named.framing in (Framing.NONE, Framing.AZURE_HEADER, Framing.APICURIO_HEADER):
-            yield rows, self._message(found, written, first, framing.payloads(array, starts))
+            yield rows, _moved(self._message(found, written, first, framing.payloads(array, starts)), starts)
             return
         if named.framing is Framing.CONFLUENT_HEADER:
             names = [first] if named.indexes is None else found.at(named.indexes)
@@ -529,7 +535,7 @@ class _Window:
             if found.has(refs[number]):
                 which[some] = -2
                 payload = framing.payloads(framing.taken(array, some), after_ref[some])
-                yield rows[some], self._message(found, written, refs[number], payload)
+                yield rows[some], _moved(self._message(found, written, refs[number], payload), after_ref[some])
         rest = [every[which == -1]]
         for number, path in enumerate(paths):
             some = every[which == number]
@@ -538,7 +544,7 @@ class _Window:
                 rest.append(some)
                 continue
             payload = framing.payloads(framing.taken(array, some), after[some])
-            read = self._likeliest(found, written, names, payload)
+            read = _moved(self._likeliest(found, written, names, payload), after[some])
             if path == (0,):
                 yield rows[some], read
                 continue
@@ -551,7 +557,7 @@ class _Window:
         left = np.sort(np.concatenate(rest))
         if len(left):
             payload = framing.payloads(framing.taken(array, left), starts[left])
-            yield rows[left], self._message(found, written, first, payload)
+            yield rows[left], _moved(self._message(found, written, first, payload), starts[left])
 
     def _likeliest(self, found: Any, written: Written, names: list[str], payload: pa.Array) -> _Read:
         """Values as the message of some that knows their fields."""
@@ -650,6 +656,22 @@ def _only(read: _Read, mask: Array) -> _Read:
         return read
     rows = pa.array(mask)
     return _Read(read.values.filter(rows), read.status[mask], read.errors.filter(rows), read.message)
+
+
+_PLACE: Final = re.compile(r"at byte (\d+)")
+
+
+def _moved(read: _Read, starts: Array) -> _Read:
+    """The same with errors that count their bytes from the beginning of the value, and not from that of its payload."""
+    bad = np.flatnonzero((read.status != Status.OK) & (starts > 0))
+    if not len(bad):
+        return read
+    texts = read.errors.to_pylist()
+    for row, start in zip(bad.tolist(), starts[bad].tolist(), strict=True):
+        texts[row] = _PLACE.sub(
+            lambda found, start=start: f"at byte {int(found[1]) + start}", texts[row] or "", count=1
+        )
+    return read._replace(errors=pa.array(texts, pa.string()))
 
 
 def _id_of(claim: _Claim) -> int | None:

@@ -370,9 +370,11 @@ def test_a_state_goes_on_where_it_was(name: str, size: int) -> None:
     def through_json(decryptor: Decryptor) -> Decryptor:
         return Decryptor.restored(json.loads(json.dumps(decryptor.state())), keys)
 
-    found = heard(talk, size=size, between=through_json)
+    found, whole = heard(talk, size=size, between=through_json), heard(talk, size=size)
     assert found.said == expected(name)
     assert found.lost == (0, 0)
+    for what in ("verdict", "why", "version", "cipher", "server_name", "resumed", "key_updates", "renegotiations"):
+        assert getattr(found.decryptor, what) == getattr(whole.decryptor, what), what
 
 
 @pytest.mark.parametrize("before", [3, [], {"hellos": ["", ""]}, "the whole state"])

@@ -282,6 +282,14 @@ def test_what_names_make_of_little_has_a_limit() -> None:
     assert "beyond the limit text" in made[-1]["error"]
 
 
+def test_errors_count_bytes_from_the_beginning_of_the_value() -> None:
+    schemas = of(ORDERS, MESSAGES, Written("json", "{}", id=4))
+    values = [framed(1, b"\x02"), framed(2, b"\0\x08\x80"), framed(2, b"\2\2\x28\x80"), framed(4, b'{"a" 1}'), b"\0"]
+    made = [row["error"] for row in rows(values, schemas)]
+    places = [None if one is None else int(one.partition("at byte ")[2].partition(":")[0]) for one in made]
+    assert places == [6, 6, 7, 10, None]
+
+
 def test_a_mask_acts_on_every_format() -> None:
     schemas = of(ORDERS, MESSAGES)
     values = [framed(1, avro(ORDER, id=1, who="a")), framed(2, b"\0" + FIRST), b'{"who": "b", "id": 3}']
