@@ -34,6 +34,7 @@ _COPIED: Final = (
     "fuzz",
     "docs",
     "benchmarks",
+    "examples",
     "pyproject.toml",
     "README.md",
     "SECURITY.md",
