@@ -209,7 +209,9 @@ def _histories(placed: DataFrame, work: _Work, definition: CaptureTable, folders
     beside = [StructField(name, LongType()) for name in (SENSOR, NUMBER)]
     steps = mapped(placed, _Accounting(work, shown).rows, StructType([*shown.fields, *beside]))
     made = StructType([*spark_schema(definition).fields, *folders])
-    return folded(steps, definition.history, made, folders, work.files.sensors)
+    shares = max(1, min(BUCKETS, _at_once(placed.sparkSession)))
+    several = work.files.sensors > 1
+    return folded(steps, definition.history, made, folders, by_time=several, shares=shares)
 
 
 def _in_order(placed: DataFrame, work: _Work, definition: CaptureTable, folders: Sequence[StructField]) -> DataFrame:

@@ -48,24 +48,28 @@ NEEDED: Final = ("capture", "connection", "frame", "timestamp", "status", "error
 """The columns (tuple of str) of the rows that are folded."""
 _OWNER: Final = "kwire owner"
 _CLOCK: Final = "kwire clock"
-_SHARES: Final = 64
-"""Tasks for connections, and for owners, at most."""
 
 
 def folded(
-    steps: DataFrame, history: History, schema: StructType, beside: Sequence[StructField], sensors: int
+    steps: DataFrame,
+    history: History,
+    schema: StructType,
+    beside: Sequence[StructField],
+    *,
+    by_time: bool,
+    shares: int,
 ) -> DataFrame:
     """The rows of a history. ``steps`` have ``NEEDED``, ``SENSOR``, ``NUMBER`` and the partition columns ``beside``.
-    ``sensors``: how many there are."""
+    ``by_time``: they are of several sensors. ``shares``: tasks for connections, and for owners."""
     from pyspark.sql import functions as sql
     from pyspark.sql.types import LongType, StringType, StructField, StructType
 
     names = tuple(one.name for one in beside)
     key = [SENSOR, "connection"]
-    ordered = steps.repartition(_SHARES, *key).sortWithinPartitions(*key, "frame", NUMBER)
+    ordered = steps.repartition(shares, *key).sortWithinPartitions(*key, "frame", NUMBER)
     between = StructType([*steps.schema.fields, StructField(_OWNER, StringType()), StructField(_CLOCK, LongType())])
-    paired = mapped(ordered, _Pairing(sensors > 1).rows, between)
-    by_owner = paired.repartition(_SHARES, sql.col(_OWNER))
+    paired = mapped(ordered, _Pairing(by_time).rows, between)
+    by_owner = paired.repartition(shares, sql.col(_OWNER))
     inside = by_owner.sortWithinPartitions(_OWNER, _CLOCK, SENSOR, "frame", NUMBER)
     return mapped(inside, _Folding(history.name, schema, names).rows, schema)
 

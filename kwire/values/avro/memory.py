@@ -123,13 +123,14 @@ class Columns:
         taken = np.empty(starts[-1], np.uint8)
         at, data_at = starts[: len(sizes)], starts[len(sizes) : -1]
         before, data_before = self._at, regions["data"].copy()
-        for number, used in enumerate((state.counts[domains] + self._offsets) * self._widths):
+        sizes_used = (state.counts[domains] + self._offsets) * self._widths
+        for number, used in enumerate(sizes_used.tolist()):
             if len(self._taken):
                 taken[at[number] : at[number] + used] = self._taken[before[number] : before[number] + used]
             elif self._offsets[number]:
                 taken[at[number] : at[number] + _OFFSET] = 0
-        for number in np.flatnonzero(self._texts):
-            used = regions["used"][number]
+        for number in np.flatnonzero(self._texts).tolist():
+            used = int(regions["used"][number])
             taken[data_at[number] : data_at[number] + used] = self._taken[
                 data_before[number] : data_before[number] + used
             ]

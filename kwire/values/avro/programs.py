@@ -198,7 +198,7 @@ class _Assembler:
         self.table += values
         return len(self.table) - len(values)
 
-    def bytes(self, data: bytes) -> int:
+    def pooled(self, data: bytes) -> int:
         """Where these stand in the pool."""
         self.pool += data
         return len(self.pool) - len(data)
@@ -500,7 +500,7 @@ class _Assembler:
     def set(self, node: Node, data: bytes) -> None:
         assert node.data is not None
         op = Op.SET_BYTES if node.data.width == OFFSETS_OF_TEXTS else Op.SET
-        self.add(op, node.data, width=len(data), more=self.bytes(data))
+        self.add(op, node.data, width=len(data), more=self.pooled(data))
 
     def packed(self, said: Any, type_: PrimitiveType | FixedType) -> bytes:
         """A default as its region has it."""
@@ -552,7 +552,7 @@ def _alike(writer: Type, reader: Type) -> bool:
     if isinstance(writer, FixedType) and isinstance(reader, FixedType):
         return _same_name(writer, reader) and writer.size == reader.size
     if isinstance(writer, RecordType | EnumType):
-        return type(writer) is type(reader) and _same_name(writer, reader)  # type: ignore[arg-type]
+        return type(writer) is type(reader) and _same_name(writer, reader)
     return type(writer) is type(reader)
 
 

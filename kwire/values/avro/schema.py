@@ -314,12 +314,13 @@ def _logical(said: dict[str, Any], kind: str, size: int) -> Logical | None:
         return None
     if name != "decimal":
         return None if kind == "fixed" and size != _SIZES[name] else Logical(name)
-    precision, scale = said.get("precision"), said.get("scale", 0)
-    for one in (precision, scale):
-        if not isinstance(one, int) or isinstance(one, bool):
-            return None
-    if not (0 < precision <= MOST_DIGITS and 0 <= scale <= precision):
+    precision, scale = _whole(said.get("precision")), _whole(said.get("scale", 0))
+    if precision is None or scale is None or not (0 < precision <= MOST_DIGITS and 0 <= scale <= precision):
         return None
     if kind == "fixed" and (size == 0 or precision >= len(str((1 << 8 * min(size, 64) - 1) - 1))):
         return None
     return Logical(name, precision, scale)
+
+
+def _whole(said: Any) -> int | None:
+    return said if isinstance(said, int) and not isinstance(said, bool) else None

@@ -8,7 +8,7 @@ import zlib
 import pytest
 from record_sets import batch, gzipped, message, record
 
-from kwire.errors import LimitError
+from kwire.errors import DecodeError, LimitError
 from kwire.limits import Limits
 from kwire.records import Batch, Record, decode, encode, encode_batch, to_arrow
 
@@ -114,3 +114,20 @@ def test_records_of_a_batch_without_a_producer_have_no_sequence_number() -> None
     (found,) = decode(encode([Record(b"a"), Record(b"b")], producer_id=1, producer_epoch=0, base_sequence=7))
     assert [found.sequence(one) for one in found.records] == [7, 8]
     assert found.sequence(Record(b"a")) is None
+
+
+def test_what_was_decompressed_before_counts_against_the_total() -> None:
+    one = encode([Record(value=bytes(1000), timestamp=1)], compression="gzip")
+    inside = len(zlib.decompress(one[61:], 31))
+    # As many as fit, and one more: the sets of a call share the total.
+    for most in (1, 3):
+        limits = Limits(total=most * inside)
+        assert len(list(decode(one * most, limits=limits))) == most
+        problems: list[DecodeError] = []
+        found = [len(each.records) for each in decode(one * (most + 1), limits=limits, problems=problems)]
+        assert found == [1] * most + [0]
+        assert [type(each) for each in problems] == [LimitError]
+        assert "limit total" in str(problems[0])
+        problems.clear()
+        assert to_arrow(one * (most + 1), limits=limits, problems=problems).num_rows == most
+        assert [(type(each), each.offset) for each in problems] == [(LimitError, most * len(one))]
