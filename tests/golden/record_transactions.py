@@ -43,7 +43,7 @@ class World:
         self.told.append({"time": time.time(), **said})
 
     def producer(self, name: str, client: str, **more: Any) -> Any:
-        one = ck.Producer({"bootstrap.servers": self.servers, "transactional.id": name, "client.id": client, **more})
+        one: Any = ck.Producer({"bootstrap.servers": self.servers, "transactional.id": name, "client.id": client, **more})
         one.init_transactions(20)
         return one
 
@@ -53,7 +53,7 @@ class World:
         one.flush(10)
 
     def read(self) -> None:
-        reader = ck.Consumer(
+        reader: Any = ck.Consumer(
             {
                 "bootstrap.servers": self.servers,
                 "group.id": "readers",
@@ -127,7 +127,7 @@ def main(version: str, out: Path) -> None:
     with Cluster(mode="kraft", version=version, listeners={"CLIENT": Listener()}, config=OFTEN) as cluster:
         world = World(cluster)
         port = world.servers.rsplit(":", 1)[1]
-        admin = AdminClient({"bootstrap.servers": world.servers})
+        admin: Any = AdminClient({"bootstrap.servers": world.servers})
         for one in admin.create_topics([NewTopic("orders", 2, 1)]).values():
             one.result()
         where = ("-w", str(out / "raw.pcap"), f"tcp port {port}")
