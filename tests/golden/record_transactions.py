@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import confluent_kafka as ck
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "broker"), str(ROOT / "tests" / "golden")]
@@ -43,7 +44,8 @@ class World:
         self.told.append({"time": time.time(), **said})
 
     def producer(self, name: str, client: str, **more: Any) -> Any:
-        one: Any = ck.Producer({"bootstrap.servers": self.servers, "transactional.id": name, "client.id": client, **more})
+        of = {"bootstrap.servers": self.servers, "transactional.id": name, "client.id": client}
+        one: Any = ck.Producer({**of, **more})
         one.init_transactions(20)
         return one
 
