@@ -119,19 +119,26 @@ def redact(kind: type[WireStruct], values: dict[str, Any], around: tuple[object,
         values[UNKNOWN] = {tag: redacted(content) if content else content for tag, content in unknown.items()}
 
 
-def emptied(message: Message) -> Message:
+def emptied(message: Message, *, within: bool = False) -> Message:
     """``message``, or a copy of it in which the secret fields at its top are empty: for what makes columns of objects.
 
-    A record set that is secret by its topic stays.
+    ``within``: also those of structs in it. A record set that is secret by its topic stays.
     """
     names = [name for name, secret, inner in message.SECRET_FIELDS if inner is None and secret != "topic"]
-    if not names:
+    deeper = [name for name, _, inner in message.SECRET_FIELDS if within and inner and not _only_topics(inner)]
+    if not names and not deeper:
         return message
     made = copy.copy(message)
     for name in names:
         value = getattr(made, name)
         if value is not None:
             setattr(made, name, type(value)())
+    for name in deeper:
+        value = getattr(made, name)
+        if isinstance(value, list):
+            setattr(made, name, [emptied(one, within=True) for one in value])
+        elif value is not None:
+            setattr(made, name, emptied(value, within=True))
     return made
 
 

@@ -8,6 +8,7 @@ Rules kept here:
 
 - A body that was read before, byte for byte, is not decoded again: most heartbeats are alike.
 - A frame that cannot be read is a step with a status, and no owner.
+- What a schema marks as secret is in no step, unless secrets are wanted.
 - Steps are in the order of frames.
 """
 
@@ -22,6 +23,7 @@ import numpy as np
 
 from kwire import stored
 from kwire.capture.frames import Frames
+from kwire.codec.redacting import emptied
 from kwire.errors import KwireError
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
 from kwire.limits import DEFAULT_LIMITS, Limits
@@ -105,11 +107,13 @@ def kind_of(api: int, response: bool) -> int:
 class Steps:
     """Makes the steps of a capture.
 
-    ``reads``: a reader for each kind of message (``kind_of``). ``limits``: what bodies may become.
+    ``reads``: a reader for each kind of message (``kind_of``). ``limits``: what bodies may become. ``secrets``: whether
+    readers see the fields that their schema marks as secret. Else these are empty.
     """
 
-    def __init__(self, capture: str, reads: Mapping[int, Reader], limits: Limits) -> None:
+    def __init__(self, capture: str, reads: Mapping[int, Reader], limits: Limits, *, secrets: bool = False) -> None:
         self._capture = capture
+        self._secrets = secrets
         self._reads = reads
         self._limits = limits
         self._kinds = np.zeros(max(reads) + 1, np.uint8)
@@ -188,6 +192,8 @@ class Steps:
         if small and (known := self._known.get(key)) is not None:
             return known
         body = self._decoded(response, api, version, data)
+        if not self._secrets:
+            body = emptied(body, within=True)
         looked = False
 
         def name(id_: UUID) -> str | None:

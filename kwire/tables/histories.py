@@ -50,7 +50,7 @@ class _Maker(Maker):
     def __init__(self, history: History, schema: pa.Schema, run: Run) -> None:
         self._schema = schema
         self._as_steps = STEP.name in schema.names
-        self._steps = Steps(run.name, history.reads, run.options["limits"])
+        self._steps = Steps(run.name, history.reads, run.options["limits"], secrets=run.options["secrets"])
         self._topics = Topics(run.topics, secrets=run.options["secrets"], learns=run.learns)
         self._at_end = history.at_end and not run.later
         story = run.memory.get(history.name)

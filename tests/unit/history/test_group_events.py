@@ -139,7 +139,9 @@ def test_steps_of_bodies_that_are_alike_are_decoded_once(monkeypatch: pytest.Mon
         for kind, reader in GROUPS.reads.items()
     }
     data, _, _ = simulated(1, "classic", seconds=60)
-    monkeypatch.setattr(histories, "Steps", lambda name, _, limits: Steps(name, reads, limits))
+    monkeypatch.setattr(
+        histories, "Steps", lambda name, _, limits, secrets: Steps(name, reads, limits, secrets=secrets)
+    )
     rows = read(data, "group_events", columns=["step"])
     assert len(decoded) * 2 < len(rows)
 
