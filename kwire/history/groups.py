@@ -396,7 +396,7 @@ class Group(Fold):
             host, port = state["broker"]
             self.broker = (stored.text(host), stored.number(port, 0))
         self.node = stored.optional(state["node"], -(1 << 31))
-        self.size = 1 + sum(one.size for one in self.members.values())
+        self.size: int = 1 + sum(one.size for one in self.members.values())
 
 
 def _time(value: Any) -> int | None:

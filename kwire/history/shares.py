@@ -448,7 +448,7 @@ class Shares(Fold):
                 stored.number(connection, 0), stored.number(epoch, -1), stored.truth(is_open)
             )
         self.now = stored.optional(state["now"], -(1 << 63), (1 << 63) - 1)
-        self.size = sum(one.size for one in self.parts.values()) + len(self.sessions)
+        self.size: int = sum(one.size for one in self.parts.values()) + len(self.sessions)
 
 
 def _after(epoch: int) -> int:

@@ -246,7 +246,7 @@ class Tasks(Fold):
                 )
         self.topology = stored.optional(state["topology"], -(1 << 31))
         self.now = stored.optional(state["now"], -(1 << 63), (1 << 63) - 1)
-        self.size = sum(one.size for one in self.members.values())
+        self.size: int = sum(one.size for one in self.members.values())
 
 
 TASKS: Final = History(name="streams_tasks", reads=_READS, fold=Tasks, at_end=True)

@@ -28,7 +28,8 @@ class Headers:
 
     def __init__(self, headers: pa.Array) -> None:
         self.rows: Final = len(headers)
-        keys, self.values = headers.flatten().flatten()
+        keys, values = headers.flatten().flatten()
+        self.values: pa.Array = values
         numbered = keys.dictionary_encode()
         self.names: list[str | None] = numbered.dictionary.to_pylist()
         self.number: Numbers = numbered.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)

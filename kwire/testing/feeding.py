@@ -103,7 +103,7 @@ class Process:
     """A running command, in a session of its own, so that it ends with all that it has started."""
 
     def __init__(self, words: Sequence[str], *, take: bool) -> None:
-        self.process = subprocess.Popen(
+        self.process: subprocess.Popen[bytes] = subprocess.Popen(
             words,
             stdin=subprocess.PIPE if take else subprocess.DEVNULL,
             stdout=subprocess.PIPE,

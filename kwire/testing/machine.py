@@ -155,9 +155,9 @@ class ClientMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.broker = Broker(release=self.release, nodes=self.nodes, topics=self.topics)
+        self.broker: Broker = Broker(release=self.release, nodes=self.nodes, topics=self.topics)
         self.broker.__enter__()
-        self.client = self.adapter(self.broker.bootstrap)
+        self.client: Adapter = self.adapter(self.broker.bootstrap)
         self._places = [(name, number) for name, count in self.topics.items() for number in range(count)]
         self._sent: dict[Place, set[bytes]] = {place: set() for place in self._places}
         self._acknowledged: dict[Place, list[bytes]] = {place: [] for place in self._places}

@@ -113,16 +113,16 @@ class _Link:
     def __init__(self, number: int, client_id: str, release: str, cluster: Cluster) -> None:
         known = versions.releases()
         ends = (release, cluster.release)
-        self.asks = all(known.index(one) >= known.index(_FIRST_ASKED) for one in ends)
+        self.asks: bool = all(known.index(one) >= known.index(_FIRST_ASKED) for one in ends)
         said = None if self.asks else versions.choose(dict(cluster.announced), pin=release)
-        self.connection = Connection("client", client_id=client_id, versions=said, pin=release)
-        self.number = number
+        self.connection: Connection = Connection("client", client_id=client_id, versions=said, pin=release)
+        self.number: int = number
         self.talk: Talk | None = None
-        self.sent = bytearray()
-        self.received = bytearray()
-        self.outbox = bytearray()
-        self.got = bytearray()
-        self.closed = False
+        self.sent: bytearray = bytearray()
+        self.received: bytearray = bytearray()
+        self.outbox: bytearray = bytearray()
+        self.got: bytearray = bytearray()
+        self.closed: bool = False
 
     def write(self, data: bytes) -> None:
         """Bytes of the broker."""
@@ -138,10 +138,10 @@ class World:
     """A broker, clients of it, and the time."""
 
     def __init__(self, release: str, topics: Sequence[tuple[str, int]], seed: int = 0) -> None:
-        self.now = 0.0
+        self.now: float = 0.0
         listed = [Node(1, "127.0.0.1", 9092)]
         settings = Settings(partitions=2, seed=seed)
-        self.core = Core(Cluster(release, listed, lambda: self.now, lambda: BEGIN + self.now, settings, seed))
+        self.core: Core = Core(Cluster(release, listed, lambda: self.now, lambda: BEGIN + self.now, settings, seed))
         self.clients: list[Client] = []
         self.links: list[_Link] = []
         self.said: list[Said] = []
@@ -212,7 +212,7 @@ class Client:
     """One client of a conversation, which speaks as ``release`` does."""
 
     def __init__(self, world: World, number: int, release: str) -> None:
-        self.name = f"client-{number}"
+        self.name: str = f"client-{number}"
         self.release = release
         self.membership: Membership | None = None
         self.producers: dict[str | None, Producer] = {}

@@ -155,8 +155,10 @@ class Layout:
     def __init__(self, schema: Schema, spark: bool, recursive: str) -> None:
         if recursive not in ("refuse", "json"):
             raise KwireError(f'recursive is "refuse" or "json", not {recursive!r}')
-        self.schema, self.spark, self.recursive = schema, spark, recursive
-        self.circles = circles(schema.type)
+        self.schema: Schema = schema
+        self.spark: bool = spark
+        self.recursive: str = recursive
+        self.circles: frozenset[int] = circles(schema.type)
         self._domains: list[list[RegionPlan]] = [[]]
         self._columns = 0
         self.parents: list[int] = [0]

@@ -54,7 +54,8 @@ class Columns:
         self.limits = limits
         self._programs, self._most = programs, limits.total + GROWTH * size
         plans = layout.regions
-        regions = self.regions = np.zeros(len(plans), REGION)
+        self.regions: Array = np.zeros(len(plans), REGION)
+        regions = self.regions
         regions["width"] = [one.width for one in plans]
         regions["domain"] = [one.domain for one in plans]
         regions["child"] = [one.child for one in plans]

@@ -685,15 +685,15 @@ class Programs:
 
     def __init__(self, writers: tuple[Schema, ...], layout: Layout) -> None:
         made = _Assembler(layout)
-        self.layout = layout
+        self.layout: Layout = layout
         self.too_large: int = made.add(Op.REFUSE, more=int(Trouble.LARGE))
         self.starts: Array = np.array([made.program(one) for one in writers], np.int64)
         self.code: Array = np.zeros(len(made.rows), INSTRUCTION)
         for name in INSTRUCTION.names:
             self.code[name] = [row.get(name, 0) for row in made.rows]
-        slots = self.slots = made.most_loops
+        self.slots: int = made.most_loops
         calls = self.code["op"] == Op.CALL
-        self.code["width"][calls] = slots
+        self.code["width"][calls] = self.slots
         self.calls: bool = bool(calls.any())
         self.table: Array = np.array([*made.table, 0], np.int64)
         self.pool: Array = np.frombuffer(bytes(made.pool) + bytes(SLACK), np.uint8).copy()
