@@ -23,7 +23,7 @@ from difflib import get_close_matches
 from typing import Final
 from urllib.parse import unquote
 
-__all__ = ["OPTIONS", "counted", "hidden", "meant", "no_such", "public", "secrets_of"]
+__all__ = ["OPTIONS", "counted", "hidden", "meant", "nearest", "no_such", "public", "secrets_of"]
 
 OPTIONS: Final = re.compile(r"\?\w+=.*$", re.DOTALL)
 """The options of a file system at the end of a URI (``?region=eu-west-1``).
@@ -124,6 +124,15 @@ def meant(name: str, known: Iterable[str]) -> str | None:
     names = {one.lower(): one for one in known}
     near = get_close_matches(name.lower(), names, 1)
     return names[near[0]] if near else None
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The ``known`` names: first those that are near to ``name``, then the others in their order."""
+    names = list(known)
+    lower = name.lower()
+    near = get_close_matches(lower, {one.lower() for one in names}, 10)
+    first = [one for at in near for one in names if one.lower() == at]
+    return list(dict.fromkeys([*first, *names]))
 
 
 def no_such(what: str, name: str, known: Iterable[str], where: str = "") -> str:

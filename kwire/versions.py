@@ -32,7 +32,7 @@ from typing import Any, Final, Literal
 
 from kwire import schema
 from kwire.errors import ProtocolError, SchemaError, UnsupportedVersionError
-from kwire.naming import no_such
+from kwire.naming import meant, no_such
 from kwire.schema.keys import ApiKey
 from kwire.schema.loader import builtin_root
 from kwire.schema.model import NO_VERSIONS, Versions
@@ -114,7 +114,13 @@ def release_name(release: str) -> str:
         line = ".".join(parts[: 3 if parts[0] == "0" else 2])
         if line in names and release != line:
             return line
-    raise UnsupportedVersionError(f"release {release!r} is not known, {names[0]} to {names[-1]} are")
+    given = release.lstrip("v")
+    # Of another major release none is meant.
+    near = next((one for one in (given, f"{given}.0") if one in names), None) or meant(
+        given, [one for one in names if one.partition(".")[0] == given.partition(".")[0]]
+    )
+    hint = "" if near is None else f"; did you mean {near}?"
+    raise UnsupportedVersionError(f"release {release!r} is not known, {names[0]} to {names[-1]} are{hint}")
 
 
 def accepted(release: str, listener: Listener | None = None) -> Mapping[int, Versions]:

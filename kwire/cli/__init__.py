@@ -22,7 +22,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from kwire import __version__
@@ -101,10 +102,16 @@ class _Parser(argparse.ArgumentParser):
         self._given = list(sys.argv[1:] if args is None else args)
         return super().parse_known_args(self._given, namespace)
 
-    def unknown(self, words: Sequence[str]) -> NoReturn:
-        """Ends the program with the line for arguments that there are not."""
-        near = meant(words[0].partition("=")[0], self.options()) if words[0].startswith("-") else None
-        self.error(f"unrecognized arguments: {' '.join(words)}" + (f"; did you mean {near}?" if near else ""))
+    def unknown(self, words: Sequence[str], commands: Mapping[str, _Parser] = MappingProxyType({})) -> NoReturn:
+        """Ends the program with the line for arguments that there are not. ``commands``: those that may have them."""
+        flag = words[0].partition("=")[0]
+        theirs = [f"kwire {name}" for name, one in commands.items() if flag in one.options()]
+        near = meant(flag, self.options()) if flag.startswith("-") else None
+        hint = f"; did you mean {near}?" if near else ""
+        if theirs:
+            hint = f"; {flag} is an option of {' and '.join(theirs)}"
+            hint += ", and jq can filter --format jsonl" if "--format" in self.options() else ""
+        self.error(f"unrecognized arguments: {' '.join(words)}{hint}")
 
     def error(self, message: str) -> NoReturn:
         """Ends the program with one line: what is wrong, and where the arguments are listed."""
@@ -180,7 +187,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser, commands = make_parser()
     args, rest = parser.parse_known_args(argv)
     if rest:
-        commands[args.command].unknown(rest)
+        commands[args.command].unknown(rest, commands)
     use_memory_of_the_system()
     if sys.stdout is None:
         # The program's parent has closed it.

@@ -228,8 +228,8 @@ def _add_kinds(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="what chance is made of (default: 0)")
 
 
-def _chosen(args: argparse.Namespace) -> Any:
-    """The cases that the arguments ask for."""
+def _chosen(args: argparse.Namespace, kinds: list[str] | None = None) -> Any:
+    """The cases that the arguments ask for. ``kinds``: in place of those that they name."""
     from kwire.errors import KwireError
     from kwire.testing import corpus
 
@@ -241,7 +241,7 @@ def _chosen(args: argparse.Namespace) -> Any:
         corpus.check(args.api, args.kinds)
     except ValueError as error:
         raise KwireError(str(error)) from None
-    return corpus.cases(args.api, args.kinds, versions=versions, seed=args.seed)
+    return corpus.cases(args.api, args.kinds if kinds is None else kinds, versions=versions, seed=args.seed)
 
 
 def run_corpus(args: argparse.Namespace) -> int:
@@ -269,6 +269,7 @@ def run_parser(args: argparse.Namespace) -> int:
     asked = [one for one in _chosen(args) if args.role in (None, one.role)]
     some = corpus.spread(asked, args.most or (0 if args.lines else 2000))
     try:
+        feeding.check_command(parser, some, _chosen(args, ["one"]))
         with _bar(len(some), "asking") as progress:
             outcome = feeding.run(parser, some, progress, args.seconds)
             feeding.shrink(parser, outcome)

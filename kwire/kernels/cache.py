@@ -309,7 +309,7 @@ def announce(helped: bool) -> None:
     if own and folder().parent != Path(own).resolve():
         say("NUMBA_CACHE_DIR is not used: it cannot be written, or others may write there")
     by = " in the background" if helped else ""
-    say(f"compiling its kernels{by}, once on this machine ('kwire compile' does it ahead)")
+    say(f"compiling its kernels{by}, once for this environment ('kwire compile' does it ahead)")
 
 
 def say(sentence: str) -> None:

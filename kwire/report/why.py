@@ -15,13 +15,13 @@ import heapq
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.errors import KwireError
-from kwire.naming import counted
+from kwire.naming import counted, nearest
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.tables import group_events, showing
 from kwire.tables.showing import Column
@@ -31,6 +31,9 @@ __all__ = ["MOST_LINES", "SCHEMA", "SHOWN", "Group", "Line", "Record", "Story", 
 
 MOST_LINES: Final = 2000
 """Lines of a story (int)."""
+_MOST_NAMED: Final = 10
+_MOST_OTHERS: Final = 10_000
+"""Names that are looked at, where there is no row of the subject."""
 
 SCHEMA: Final = pa.schema(
     [
@@ -63,8 +66,12 @@ class Line:
 class Story:
     """What is told of one subject."""
 
+    NAMES: ClassVar[str] = ""
+    """The column that names subjects. Empty: those that there are, are not named."""
     lines: list[tuple[int, int, Line]] = field(default_factory=list)
     count: int = 0
+    others: dict[str, None] = field(default_factory=dict)
+    """Names of other subjects, as long as there is no row of this one."""
 
     @property
     def tables(self) -> Mapping[str, Sequence[str] | None]:
@@ -73,8 +80,12 @@ class Story:
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
         """Take rows of the table ``name``."""
-        for one in self.chosen(name, batch).to_pylist():
+        rows = self.chosen(name, batch).to_pylist()
+        for one in rows:
             self.take(name, one)
+        if self.NAMES and not rows and len(self.others) < _MOST_OTHERS:
+            names = pc.drop_null(pc.unique(batch.column(self.NAMES)))
+            self.others.update(dict.fromkeys(names.to_pylist()))
 
     def chosen(self, name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of the subject, with times as microseconds."""
@@ -92,6 +103,15 @@ class Story:
     def headline(self) -> list[str]:
         """What the story says together, in sentences."""
         raise NotImplementedError
+
+    def there_are(self, name: str, what: str) -> list[str]:
+        """The sentence that names other subjects, the nearest to ``name`` first. ``what``: one of them."""
+        if not self.others:
+            return []
+        names = [showing.readable(one) for one in nearest(name, self.others)]
+        more = len(names) - _MOST_NAMED
+        said = ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return [f"It has {counted(len(names), what)}: {said}."]
 
     def say(self, line: Line) -> None:
         """Keep a line."""
@@ -138,6 +158,7 @@ def _numbers(column: pa.Array) -> pa.Array:
 class Transaction(Story):
     """All transactions of a transactional id."""
 
+    NAMES: ClassVar[str] = "transactional_id"
     name: str = ""
     ends: dict[str, int] = field(default_factory=dict)
     last: dict[str, Any] | None = None
@@ -172,7 +193,8 @@ class Transaction(Story):
 
     def headline(self) -> list[str]:
         if self.last is None:
-            return [f"No transaction of {showing.readable(self.name)} is in the capture."]
+            said = f"The capture has no transaction of {showing.readable(self.name)}."
+            return [said, *self.there_are(self.name, "transactional id")]
         ends = ", ".join(f"{count} {end.replace('_', ' ')}" for end, count in self.ends.items())
         said = [f"{counted(sum(self.ends.values()), 'transaction')} of {showing.readable(self.name)}: {ends}."]
         one, end = self.last, self.last["end"].replace("_", " ")
@@ -269,6 +291,7 @@ class Record(Story):
 class Group(Story):
     """A group: its members, and why it rebalanced."""
 
+    NAMES: ClassVar[str] = "group_id"
     name: str = ""
     events: dict[str, int] = field(default_factory=dict)
 
@@ -298,7 +321,7 @@ class Group(Story):
     def headline(self) -> list[str]:
         name = showing.readable(self.name)
         if not self.events:
-            return [f"The capture has no event of the group {name}."]
+            return [f"The capture has no event of the group {name}.", *self.there_are(self.name, "group")]
         said = [counted(self.events.get("rebalance_began", 0), "rebalance")]
         said += [f"{count} {event.replace('_', ' ')}" for event, count in self.events.items() if event not in _LESS]
         return [f"The group {name}: {', '.join(said)}."]

@@ -11,6 +11,7 @@ it does not mean to. ``canonical`` may be the body in hex as the parser writes i
 
 Rules kept here:
 
+- A command that ends alike for each valid frame is not judged: it fails itself (``check_command``).
 - A parser that does not answer in time, or takes more memory than it may, is ended with all its processes.
 - Memory is the largest resident size of the process (``VmHWM`` of proc(5)). Only Linux has it: elsewhere nobody counts.
 """
@@ -38,6 +39,7 @@ from kwire.codec.objects import WireStruct
 from kwire.errors import KwireError
 from kwire.opening import create_file
 from kwire.testing.corpus.case import Case
+from kwire.testing.corpus.damage import ACCEPT
 from kwire.testing.shrinking import shrunk
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "Parser",
     "Process",
     "Wrong",
+    "check_command",
     "count",
     "judge",
     "ran",
@@ -79,6 +82,10 @@ _ERRORS: Final = 4 << 10
 """Bytes of standard error that are kept."""
 _LINE: Final = 64 << 20
 """Bytes of an answer at most."""
+_FEW: Final = 5
+_MANY: Final = 50
+"""Valid frames after which a command that ends alike for each of them is taken to fail itself. Many, where it ends as
+one that refuses them: a parser may know few APIs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,8 @@ class Answer:
     said: Said
     detail: str = ""
     canonical: bytes | None = None
+    code: int | None = field(default=None, compare=False)
+    """The exit code of the program, if it ended in place of an answer, or refused the case by it."""
 
 
 class Process:
@@ -204,9 +213,8 @@ def ran(words: Sequence[str], bounds: Bounds, refused: Collection[int], data: by
         return Answer(beyond, detail)
     if code == 0:
         return Answer("accept", detail)
-    if code in refused:
-        return Answer("refuse", f"exit code {code} {detail}".strip())
-    return Answer("crash", f"exit code {code} {detail or process.last_words()}".strip())
+    words = f"exit code {code} {detail or process.last_words()}".strip()
+    return Answer("refuse" if code in refused else "crash", words, code=code)
 
 
 class Once:
@@ -269,7 +277,7 @@ class Lines:
             code = self._process.end()
             detail = said.decode("utf-8", "replace")[-_SAID:] or self._process.last_words()
             self._process = None
-            return Answer("crash", f"ended with exit code {code} {detail}".strip())
+            return Answer("crash", f"ended with exit code {code} {detail}".strip(), code=code)
         return _answer(said)
 
     def close(self) -> None:
@@ -355,6 +363,28 @@ class Outcome:
     seconds: float = 0.0
 
 
+def check_command(parser: Parser, cases: Sequence[Case], others: Iterable[Case] = ()) -> None:
+    """Asks a parser about some valid ``cases``. Raises ``KwireError`` for a command that fails whatever it is asked.
+
+    Such a command ends with the same exit code and the same last words each time: a file is missing, or a module.
+    ``others`` are asked where none of the cases is valid.
+    """
+    valid = [one for one in cases if one.verdict == ACCEPT] or list(others) * bool(cases)
+    some = [valid[number * len(valid) // _MANY] for number in range(_MANY)] if len(valid) > _MANY else valid
+    first = None
+    for number, one in enumerate(some, 1):
+        answer = parser.ask(one)
+        # A signal ends a parser that has begun.
+        if answer.code is None or answer.code < 0:
+            return
+        ended = answer.said, answer.code, _alike(answer.detail)
+        if first is not None and ended != first:
+            return
+        first = ended
+        if number >= (_FEW if answer.said == "crash" else _MANY):
+            raise KwireError(f"the command itself fails: {answer.detail}; so it did for {number} valid frames")
+
+
 def run(
     parser: Parser, cases: Iterable[Case], progress: Callable[[int], None] | None = None, seconds: float = 0
 ) -> Outcome:
@@ -390,6 +420,11 @@ def _fails(parser: Parser, wrong: Wrong, end: float, case: Case) -> bool:
     return time.monotonic() < end and judge(case, parser.ask(case)) == wrong
 
 
+def _alike(words: str) -> str:
+    """What a parser says, without the numbers and names that differ from case to case."""
+    return re.sub(r"['\"].*?['\"]|\d+", "_", words)
+
+
 def _until(cases: Iterable[Case], end: float) -> Iterator[Case]:
     for case in cases:
         if end and time.monotonic() > end:
@@ -406,8 +441,7 @@ def count(outcome: Outcome, case: Case, answer: Answer) -> None:
     if wrong is None:
         return
     suite[1] += 1
-    # Numbers and names in what a parser says differ from case to case.
-    alike = re.sub(r"['\"].*?['\"]|\d+", "_", answer.detail)[:60] if wrong in ("crash", "refuses") else ""
+    alike = _alike(answer.detail)[:60] if wrong in ("crash", "refuses") else ""
     group = outcome.groups.setdefault((wrong, kind, alike), Group(wrong, kind, answer.detail))
     group.count += 1
     group.apis[case.api] = None

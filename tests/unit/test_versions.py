@@ -46,6 +46,16 @@ def test_an_unknown_release_is_an_error_that_names_the_known_ones(name: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("name", "hint"),
+    [("4", "4.0"), ("3", "3.0"), ("0.10", "0.10.0"), ("v3.9", "3.9"), ("4.9", "4.4"), ("5.5", None), ("latest", None)],
+)
+def test_an_unknown_release_is_an_error_that_names_the_nearest(name: str, hint: str | None) -> None:
+    with pytest.raises(UnsupportedVersionError) as error:
+        versions.release_name(name)
+    assert str(error.value).partition("; ")[2] == ("" if hint is None else f"did you mean {hint}?")
+
+
+@pytest.mark.parametrize(
     ("release", "api", "low", "high"),
     [
         ("0.8.0", ApiKey.PRODUCE, 0, 0),

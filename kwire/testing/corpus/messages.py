@@ -23,7 +23,7 @@ __all__ = ["CLIENT_ID", "CORRELATION_ID", "frame_cases", "hurt", "remade"]
 CORRELATION_ID: Final = 7
 """The correlation id (int) that the headers of all frames have."""
 CLIENT_ID: Final = "kwire"
-"""The client id (str) that the headers of all requests have."""
+"""The client id (str) that the headers of requests have. It is null in the shape ``nulls``."""
 
 _HEADERS_OF: Final = "Metadata"
 """The API whose frames also have damaged headers: it has each header that there is, but for one."""
@@ -191,7 +191,7 @@ class _Frame:
 
 
 def _header(message: model.Message, version: int, shape: str) -> list[Piece]:
-    """The pieces of a header. It has tagged fields that no schema knows where the body has them."""
+    """The pieces of a header. It has nulls, and tagged fields that no schema knows, where the body has them."""
     assert message.api_key is not None
     if message.kind == "request":
         header = schema.message("RequestHeader")
@@ -201,7 +201,7 @@ def _header(message: model.Message, version: int, shape: str) -> list[Piece]:
                 "request_api_key": message.api_key,
                 "request_api_version": version,
                 "correlation_id": CORRELATION_ID,
-                "client_id": CLIENT_ID,
+                "client_id": None if shape == "nulls" else CLIENT_ID,
             }
         )
     else:

@@ -24,7 +24,7 @@ SHAPES: Final[dict[Shape, str]] = {
     "one": "one element in each array, nothing null, each tagged field set",
     "empty": "arrays, strings and bytes are empty, no tagged field is set",
     "many": "three elements in each array",
-    "nulls": "null wherever it is allowed",
+    "nulls": "null wherever it is allowed, also the client id in the header of a request",
     "largest": "the largest and the least numbers, strings of 300 bytes, 130 numbers in an array",
     "unknown-tags": "two tagged fields that no schema knows in each struct, and in the header",
 }

@@ -189,6 +189,17 @@ def test_each_command_says_what_to_do_with_a_wrong_file(
         assert sentence in line, line
 
 
+@pytest.mark.parametrize("words", [["--topic", "orders"], ["--topic=orders"]])
+def test_an_option_of_another_command_is_said_to_be_there(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    for command, more in (("findings", ", and jq can filter --format jsonl (see"), ("report", " (see")):
+        with pytest.raises(SystemExit) as end:
+            cli.main([command, CAPTURE, *words])
+        assert end.value.code == 2
+        assert (
+            f"; --topic is an option of kwire decode and kwire export and kwire broker{more}" in capsys.readouterr().err
+        )
+
+
 @pytest.mark.parametrize("command", [(), *((name,) for name in (*COMMANDS, "segments", "schema", "compile", "spark"))])
 def test_an_unknown_option_is_named_before_what_is_missing(
     command: tuple[str, ...], capsys: pytest.CaptureFixture[str]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from kwire.cli import main
+from kwire.report import why
 
 CAPTURE = str(Path(__file__).parents[2] / "golden" / "kafka-4.3-kraft-java" / "clients.pcap")
 
@@ -58,9 +60,21 @@ def test_lines_fit_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch:
 
 
 def test_what_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "No transaction of none is in the capture." in told(capsys, "--transaction", "none")
+    assert "The capture has no transaction of none." in told(capsys, "--transaction", "none")
     assert "does not show the record java-none:0:99" in told(capsys, "--record", "java-none:0:99")
     assert "no event of the group none" in told(capsys, "--group", "none")
+
+
+def test_of_a_name_that_is_not_there_those_that_are_there_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    said = told(capsys, "--group", "Java-clasic")
+    assert "no event of the group Java-clasic.\nIt has " in said
+    assert " groups: java-classic, " in said
+    assert "It has 1 transactional id: java-id." in told(capsys, "--transaction", "none")
+    story = why.Group(name="g7")
+    events = ["g1", None, *(f"group-{number}" for number in range(20)), "g77"]
+    story.add("group_events", pa.record_batch({"group_id": events}))
+    assert story.headline()[1].startswith("It has 22 groups: g77, g1, group-")
+    assert story.headline()[1].endswith(" and 12 more.")
 
 
 @pytest.mark.parametrize("name", ["java-none", "java-none:0", "java-none:0:x", ":0:1", "java-none:-1:0"])

@@ -161,7 +161,7 @@ def test_python_reads_until_the_helpers_have_ended(folder: Path, monkeypatch: py
     ended()
     assert engine._helped() is MACHINE
     said = capsys.readouterr().err
-    assert said.count("compiling its kernels in the background, once on this machine") == 1
+    assert said.count("compiling its kernels in the background, once for this environment") == 1
     assert said.count("its kernels are compiled, after 0 s") == 1
 
 

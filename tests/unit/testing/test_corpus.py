@@ -123,6 +123,15 @@ def test_a_header_has_unknown_tags_where_the_body_has_them() -> None:
         assert header.unknown_tagged_fields == dict.fromkeys(UNKNOWN, b"new")
 
 
+@pytest.mark.parametrize("version", [0, 4])
+def test_the_client_id_is_null_where_the_body_has_nulls(version: int) -> None:
+    for shape, client_id in (("nulls", None), ("one", "kwire")):
+        (one,) = (one for one in corpus.cases(["Heartbeat"], [shape], versions=[version]) if one.role == "request")
+        header = kwire.decode_request(one.data).header
+        assert (header.correlation_id, header.client_id) == (7, client_id)
+        assert one.data[8:10] == (b"\xff\xff" if client_id is None else b"\0\5")  # by the bytes, not by a decoder
+
+
 def test_the_same_arguments_give_the_same_cases() -> None:
     def digest(seed: int) -> str:
         made = hashlib.sha256()

@@ -212,10 +212,30 @@ def test_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    "fails",
+    [
+        "echo $2 >&2; exit $(( $2 + 3 ))",  # its words are the same but for numbers, its exit codes are not
+        "test $2 = 0; exit $(( $? * 3 ))",  # it reads a version
+        "kill -9 $$",  # a signal: it has begun
+    ],
+)
+def test_a_parser_that_fails_in_several_ways_or_has_begun_is_judged(
+    fails: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--api", "Heartbeat", "--kind", "one", "--cmd", f"sh -c '{fails}' sh {{role}} {{version}}"]
+    assert cli.main(["fuzz", "run", *words]) == 1
+    assert "10 frames asked" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
     ("args", "said"),
     [
         (["--cmd", "nothing-of-this-name"], "nothing-of-this-name: No such file or directory"),
         (["--cmd", "true", "--refused", "x"], "--refused takes exit codes such as 1,3, not 'x'"),
+        (["--lines", "--cmd", "sh nosuch.sh"], "the command itself fails: ended with exit code "),
+        (["--cmd", "sh -c 'echo no module >&2; exit 7'"], "fails: exit code 7 no module; so it did for 5 valid frames"),
+        (["--cmd", "sh -c 'echo no module >&2; exit 7'", "--kind", "cut"], "the command itself fails: exit code 7"),
+        (["--cmd", "sh -c 'echo no jar >&2; exit 1'"], "fails: exit code 1 no jar; so it did for 50 valid frames"),
         (["--cmd", "true", "--version", "99"], "the parser was asked nothing"),
         (["--cmd", "true", "--api", "Heartbeet"], "did you mean 'Heartbeat'"),
     ],
