@@ -168,6 +168,8 @@ def findings(
                 one = _of_transactions(one, commits).unionByName(_of_clusters(one, commits))
             elif key is _by_client and "client_host" not in wanted:
                 one = one.join(_clients(tables), ["capture", "connection"])
+            elif key is _by_producer and table == "frames":
+                one = _of_producers(one, tables["records"])
             else:
                 one = key(one, wanted)
             parts = [F.struct(*wanted).alias(name) if name == table else F.lit(None).alias(name) for name in columns]
@@ -240,12 +242,17 @@ def _of_clusters(calls: DataFrame, commits: DataFrame) -> DataFrame:
 
 
 def _by_group(rows: DataFrame, columns: Collection[str]) -> DataFrame:
-    """Responses do not name their group: they belong where their requests do."""
+    """Responses do not name their group: they belong where their requests do. Rows of histories do."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
+    if "api_name" not in columns:
+        return rows.withColumn("key", _column("group_id"))
     same = Window.partitionBy("capture", "connection", "correlation_id")
-    rows = rows.where("api_name IN ('JoinGroup', 'LeaveGroup')")
+    rows = rows.where(
+        "api_name IN ('JoinGroup', 'LeaveGroup') OR direction = 'request' "
+        "AND api_name IN ('ConsumerGroupHeartbeat', 'StreamsGroupHeartbeat')"
+    )
     return rows.withColumn("key", F.max("group_id").over(same))
 
 
@@ -255,7 +262,21 @@ def _by_broker(rows: DataFrame, columns: Collection[str]) -> DataFrame:
     return rows.withColumn("key", F.concat_ws(":", "broker_host", "broker_port"))
 
 
-_TOGETHER: Final = {"client": _by_client, "topic": _by_topic, "group": _by_group, "broker": _by_broker}
+def _by_producer(rows: DataFrame, columns: Collection[str]) -> DataFrame:
+    return rows.where("producer_id >= 0").withColumn("key", _column("producer_id").cast("string"))
+
+
+def _of_producers(frames: DataFrame, records: DataFrame) -> DataFrame:
+    """The rows that say whose connections are, for each producer that writes on them."""
+    of = ["capture", "connection"]
+    asked = frames.where("api_name = 'Produce' AND direction = 'request'")
+    names = _by_producer(records, ()).select(*of, "key").distinct()
+    return asked.dropDuplicates([*of, "client_host", "client_id"]).join(names, of)
+
+
+_TOGETHER: Final = {
+    "client": _by_client, "topic": _by_topic, "group": _by_group, "broker": _by_broker, "producer": _by_producer,
+}  # fmt: skip
 """What rows of rules come together by: it gets these rows and the names of their columns."""
 
 

@@ -59,9 +59,10 @@ def test_findings_and_lineage(spark: SparkSession) -> None:
         tiny_batches=1, tiny_batch_records=9.0, uncompressed_bytes=1, metadata_requests=1, connections=1,
         single_produces=1, rebalances=1, empty_fetches=1, commits=1, skewed_bytes=1, skew=0.1, large_requests=100,
         stopped_seconds=0.0, lag=1, repeated_errors=1, stale_leaders=1, stalled_seconds=0.01, stalled_connections=1,
-        aborted=1,
+        aborted=1, reconciling_seconds=0.0, redeliveries=1, locks=1,
     )  # fmt: skip
-    paths = (*CAPTURES, GOLDEN / "kafka-3.9-zk-auth" / "mechanisms.pcap")
+    others = (GOLDEN / "kafka-3.9-zk-auth" / "mechanisms.pcap", GOLDEN / "kafka-4.3-kraft-java" / "share.pcap")
+    paths = (*CAPTURES, *others)
     columns = {name: list(dict.fromkeys((*wanted, *TABLES.get(name, ())))) for name, wanted in rules.needed().items()}
     rows: dict[str, list[pa.RecordBatch]] = {name: [] for name in columns}
     finder, made = rules.Finder(None, low), Lineage()
@@ -95,7 +96,8 @@ def _table(spark: SparkSession, name: str, rows: list[dict[str, Any]]) -> Any:
             "client_port": 5000, "broker_host": "b", "broker_port": 9092}  # fmt: skip
     made = []
     for row in rows:
-        values = base | {"frame_timestamp": datetime(2026, 1, 1, 0, 0, row["frame"], tzinfo=UTC)} | row
+        time = datetime(2026, 1, 1, 0, 0, row["frame"], tzinfo=UTC)
+        values = base | {"frame_timestamp": time, "timestamp": time} | row
         made.append({one: values.get(one) for one in schema.names})
     return spark.createDataFrame(pa.Table.from_pylist(made, schema=schema))
 
@@ -118,6 +120,40 @@ def test_findings_look_once_at_the_columns_of_each_table(spark: SparkSession, mo
     assert len(looked) - len(ours) <= len({rule.together for rule in rules.RULES.values()})
     monkeypatch.undo()
     assert found.columns == rules.SCHEMA.names
+
+
+def test_rules_of_histories_and_producers(spark: SparkSession) -> None:
+    """A group, a topic and a producer each come together, whichever clients and tables their rows are of."""
+    event = {"group_id": "g", "kind": "consumer"}
+    events = [
+        {**event, "frame": 1, "event": "rebalance_began"},
+        {**event, "frame": 2, "event": "revoked", "member_id": "m", "client_id": "slow", "client_host": "i"},
+        {**event, "frame": 3, "event": "joined", "member_id": "n"},
+        {**event, "frame": 4, "event": "joined", "group_id": "old", "kind": "classic", "assignor": "range"},
+        *({**event, "frame": k, "event": "commit_refused", "error_name": "STALE_MEMBER_EPOCH"} for k in range(5, 10)),
+    ]
+    lost = {"group_id": "s", "topic": "t", "partition": 0, "member_id": "m", "outcome": "expired", "delivery_count": 4}
+    beat = {"frame": 50, "api_name": "ConsumerGroupHeartbeat", "group_id": "g"}
+    wrote = {"source": "produce", "producer_id": 7, "partition": 0}
+    made = {
+        "group_events": events,
+        "share_deliveries": [{**lost, "frame": k, "first_offset": k} for k in range(5)],
+        "calls": [beat],
+        # Of two topics: each alone has but one writer.
+        "records": [{**wrote, "frame": 1, "topic": "t", "producer_epoch": 2},
+                    {**wrote, "frame": 2, "topic": "u", "producer_epoch": 1, "connection": 4}],
+        "frames": [{"frame": 2, "api_name": "Produce", "connection": 4, "client_id": "zombie", "size": 100}],
+    }  # fmt: skip
+    tables = {name: _table(spark, name, rows) for name, rows in made.items()}
+    chosen = [
+        "classic-group", "commits-in-rebalance", "lock-timeouts", "poison-records", "stuck-reconciliation",
+        "zombie-producers",
+    ]  # fmt: skip
+    found = kwire.spark.findings(tables, chosen, rules.Thresholds(reconciling_seconds=49.0)).toArrow().to_pylist()
+    assert sorted((row["rule"], row["client_id"] or row["group_id"]) for row in found) == [
+        ("classic-group", "old"), ("commits-in-rebalance", "g"), ("lock-timeouts", "s"), ("poison-records", "s"),
+        ("stuck-reconciliation", "g"), ("zombie-producers", "zombie"),
+    ]  # fmt: skip
 
 
 def test_what_an_aborted_transaction_commits_does_not_count(spark: SparkSession) -> None:

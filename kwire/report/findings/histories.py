@@ -69,7 +69,8 @@ class Reconciling(Rule[Limits]):
             beats = rows.where(api_name=self._BEATS, direction="request", status="ok")
             times = rows.times[beats]
             for (group,), time in zip(tuples(rows.part(("group_id",), beats)), times.tolist(), strict=True):
-                if time != UNDATED and group in self._open:
+                # Which of the tables comes first is not known: the rebalance may be read later.
+                if time != UNDATED and (group in self._last or len(self._last) < _MOST):
                     self._last[group] = max(time, self._last.get(group, time))
             return
         some = rows.where(kind=_NEW, status="ok")
@@ -200,7 +201,10 @@ class ReleasedAgain(Rule[Limits]):
         columns = ("group_id", "topic", "partition", "delivery_count", "first_offset")
         for group, topic, partition, count, offset in tuples(rows.part(columns, at)):
             place = (group, topic, partition)
-            if count > self._most.get(place, (0, 0))[0] and (place in self._most or len(self._most) < _MOST):
+            most = self._most.get(place, (0, 0))
+            # Of several the first in the log, in whichever order rows come.
+            more = count > most[0] or (count == most[0] and offset < most[1])
+            if more and (place in self._most or len(self._most) < _MOST):
                 self._most[place] = count, offset
         self.tallies.add(rows, at, each=True)
 

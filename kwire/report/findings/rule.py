@@ -167,7 +167,7 @@ COLUMNS: Final[dict[str, Sequence[str]]] = {
 
 _Limits = TypeVar("_Limits")
 
-Together = Literal["client", "topic", "group", "broker"]
+Together = Literal["client", "topic", "group", "broker", "producer"]
 """What rows that belong together have in common."""
 
 

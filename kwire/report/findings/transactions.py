@@ -43,7 +43,7 @@ class Zombies(Rule[Limits]):
     place = 215
     tables: tuple[str, ...] = ("records",)
     also: tuple[str, ...] = ("frames",)
-    together: Together = "topic"
+    together: Together = "producer"
     severity = "high"
     advice = (
         "find the program that was replaced and still runs, and stop it; give each running producer a transactional.id "
