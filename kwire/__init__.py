@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     )
     from kwire.protocol.splitter import FrameSplitter
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 """The version of this package (str), as PEP 440 writes it."""
 
 __all__ = [

@@ -305,13 +305,14 @@ class Journeys:
             return np.zeros(0, EVENT)
         mine, theirs = _keys(
             *((asked[name], answers[name]) for name in ("connection", "id", "part")),
-            (asked["time"], answers["asked"]),
             (asked["kind"], answers["kind"] - 1),
         )
-        order = np.argsort(mine, kind="stable")
-        place = np.searchsorted(mine[order], theirs, "right") - 1
-        found = np.where(place >= 0, order[np.maximum(place, 0)], 0)
-        right = (place >= 0) & (mine[found] == theirs) & (asked["order"][found] < answers["order"])
+        order = np.lexsort((asked["order"], mine))
+        place = _last_before(mine[order], asked["order"][order], theirs, answers["order"])
+        found = order[np.maximum(place, 0)]
+        # A response has its request by its frame; where a packet has no time, only the order is left to find it again.
+        since, when = answers["asked"], asked["time"][found]
+        right = (place >= 0) & ((since == when) | (since == NONE) | (when == NONE))
         of, answers = found[right], answers[right]
         kept = np.ones(len(asked), bool)
         kept[of] = False

@@ -166,7 +166,8 @@ def _kinds(data: Array, marks: Array) -> Array:
     at = np.where(plain, at, 0)
     key = data[at[:, None] + np.arange(9)] if len(at) and data.size >= 9 else np.zeros((len(at), 9), np.uint8)
     plain &= (key[:, 0] < 128) & (key[:, 2] < 128) & (key[:, 3] < 128) & (key[:, 4] == 8)
-    kinds = np.where(plain & (key[:, 7] == 0) & (key[:, 8] < 2), key[:, 8], -1).astype(np.int64)
+    # From numpy 2.5 on, -1 is no value of a byte here either.
+    kinds = np.where(plain & (key[:, 7] == 0) & (key[:, 8] < 2), key[:, 8].astype(np.int64), -1)
     for one in np.flatnonzero(~plain).tolist():
         begin = int(marks["position"][one])
         batch = next(decode(data[begin : begin + int(marks["size"][one])].tobytes(), problems=[]), None)

@@ -202,7 +202,9 @@ class Overview:
         rows = rows_of(name, waiting)
         # They are in ``rows``, as copies.
         waiting.clear()
-        self._takers[name](rows)
+        # Some tables are for the rules alone.
+        if name in self._takers:
+            self._takers[name](rows)
         if name in self._of_rules:
             self.finder.add_rows(name, rows)
         if name in edges.TABLES:

@@ -1,18 +1,18 @@
 """What stands in front of a value, and which schema it names: for whole columns at once.
 
 A serializer says by a few bytes, or by a header of the record, which schema a value has. ``of_headers`` and
-``of_prefix`` look for that in a column:
+``of_prefix`` look for that in a column::
 
-| origin | bytes |
-|---|---|
-| Confluent, Apicurio 3 | ``00``, the schema's id as uint32, the payload |
-| Confluent, with a GUID | ``01``, 16 bytes, the payload |
-| Apicurio, legacy | ``00``, the id as uint64, the payload |
-| AWS Glue | ``03``, ``00`` or ``05`` (zlib), 16 bytes: UUID of the schema's version, the payload |
-| Avro single object | ``C3 01``, the schema's fingerprint (8 bytes, little-endian), the payload |
-| Confluent, header | ``__value_schema_id``: ``01`` and 16 bytes, or ``00`` and uint32; the value is the payload |
-| Apicurio, headers | ``apicurio.value.globalId``, ``.contentId`` (8 bytes), ``.contentHash`` (text) |
-| Azure, header | ``content-type``: ``avro/binary+`` and the schema's id |
+    | origin | bytes |
+    |---|---|
+    | Confluent, Apicurio 3 | ``00``, the schema's id as uint32, the payload |
+    | Confluent, with a GUID | ``01``, 16 bytes, the payload |
+    | Apicurio, legacy | ``00``, the id as uint64, the payload |
+    | AWS Glue | ``03``, ``00`` or ``05`` (zlib), 16 bytes: UUID of the schema's version, the payload |
+    | Avro single object | ``C3 01``, the schema's fingerprint (8 bytes, little-endian), the payload |
+    | Confluent, header | ``__value_schema_id``: ``01`` and 16 bytes, or ``00`` and uint32; the value is the payload |
+    | Apicurio, headers | ``apicurio.value.globalId``, ``.contentId`` (8 bytes), ``.contentHash`` (text) |
+    | Azure, header | ``content-type``: ``avro/binary+`` and the schema's id |
 
 All numbers are big-endian but for the fingerprint. Confluent's Protobuf has the numbers of the message after the id
 (``indexes``): a count and so many numbers, all zigzag varints. A single ``00`` is the first message.

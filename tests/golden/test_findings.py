@@ -73,13 +73,18 @@ ELSEWHERE = {
 }
 """Rules of the other captures, and of what no client of this one was told."""
 
+NOT_RECORDED = {"classic-group", "commits-in-rebalance", "lock-timeouts", "poison-records", "stuck-reconciliation"}
+"""Rules of histories of groups that no recording of a real client shows yet: made rows show them (tests/unit/report).
+Who records a client that behaves so takes its rule out of here."""
+
 
 def test_clients_that_behave_badly_are_found_and_no_others() -> None:
     found = finder_of("findings").result()
     by = {(one.rule, one.client_id or one.group_id or one.topic) for one in found}
-    assert {rule for rule, _ in by} == set(RULES) - ELSEWHERE
+    shown = set(RULES) - ELSEWHERE - NOT_RECORDED
+    assert {rule for rule, _ in by} == shown
     of_topics = {"no-compression": "no-compression", "skewed-partitions": "bad-skewed", "retried-batches": "retried"}
-    wanted = {(rule, of_topics.get(rule, f"bad-{rule}")) for rule in set(RULES) - ELSEWHERE}
+    wanted = {(rule, of_topics.get(rule, f"bad-{rule}")) for rule in shown}
     assert by == wanted
     for one in found:
         assert one.evidence

@@ -149,7 +149,7 @@ def test_a_page_opens_without_an_error_or_a_request(path: Path, chromium: browse
     page = tmp_path / "report.html"
     page.write_text(render(over, [Source(path.name)]))
     opened(chromium, page)
-    assert chromium.of("document.querySelectorAll('h2').length") == 12
+    assert chromium.of("document.querySelectorAll('h2').length") == 14
     frames = chromium.of("JSON.parse(document.getElementById('figures').textContent).totals.frames || 0")
     assert frames == over.totals["frames"]
     if not over.totals["frames"]:

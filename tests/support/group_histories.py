@@ -362,12 +362,13 @@ def causes(rows: list[Row], of: dict[tuple[int, int], int]) -> list[tuple[str, A
     return found
 
 
-def holdings(rows: Iterable[Row]) -> Iterator[tuple[str, frozenset[tuple[str, int]]]]:
-    """What members had, one after the other, by what they gained and lost."""
+def holdings(rows: Iterable[Row]) -> Iterator[tuple[str, frozenset[tuple[str, int]] | None]]:
+    """What members had, one after the other, by what they gained and lost; None: they are members no longer."""
     has: dict[str, set[tuple[str, int]]] = {}
     for row in rows:
         if row["event"] in ("fenced", "left"):
             has.pop(row["member_id"], None)
+            yield row["member_id"], None
         if row["event"] not in ("assigned", "revoked"):
             continue
         mine = has.setdefault(row["member_id"], set())
@@ -401,7 +402,7 @@ def check(rows: list[Row], truth: Truth, of: dict[tuple[int, int], int], *, whol
             assert (row["cause_connection"], row["cause_frame"]) in of
     for member, parts in holdings(rows):
         # Without Metadata, names are not known.
-        assert parts in truth.had[member] or any(topic is None for topic, _ in parts)
+        assert parts is None or parts in truth.had[member] or any(topic is None for topic, _ in parts)
 
 
 def told(rows: list[Row], truth: Truth, of: dict[tuple[int, int], int]) -> None:
@@ -424,7 +425,7 @@ def told(rows: list[Row], truth: Truth, of: dict[tuple[int, int], int]) -> None:
     else:
         assert all(kind == "request" or (kind == "silence" and what in truth.silent) for kind, what in found)
         last = dict(holdings(rows))
-        assert all(last.get(member, frozenset()) == parts for member, parts in truth.at_end.items())
+        assert all((last.get(member) or frozenset()) == parts for member, parts in truth.at_end.items())
     assert 0 < sum(row["event"] == "rebalance_ended" for row in rows) <= len(truth.began)
 
 

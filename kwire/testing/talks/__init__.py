@@ -18,7 +18,7 @@ after impairments.
 from __future__ import annotations
 
 from kwire.testing.talks.clients import Said
-from kwire.testing.talks.playing import TOPICS, Conversation, Stream
+from kwire.testing.talks.playing import TOPICS, Stream
 from kwire.testing.talks.steps import (
     Ask,
     Beat,
@@ -43,7 +43,6 @@ __all__ = [
     "Close",
     "Commit",
     "Committed",
-    "Conversation",
     "End",
     "Find",
     "Join",

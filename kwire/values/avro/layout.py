@@ -1,23 +1,23 @@
-"""Which columns the values of a schema become: Arrow types, and the regions that a kernel fills.
+"""Which columns the values of a schema become: Arrow types, and the regions that a kernel fills::
 
-| Avro | Arrow | with ``spark`` |
-|---|---|---|
-| ``null`` | null | |
-| ``boolean``, ``int``, ``long``, ``float``, ``double`` | bool, int32, int64, float, double | |
-| ``bytes``, ``string`` | binary, string | |
-| ``fixed`` | fixed_size_binary | binary |
-| ``enum`` | dictionary of strings | string |
-| ``record`` | struct | |
-| ``array``, ``map`` | list, map | |
-| union of null and one type | that type, nullable | |
-| other unions | struct with a field for each branch, of which one is not null | |
-| ``decimal`` | decimal128; from 39 digits on decimal256 | from 39 digits on string |
-| ``date`` | date32 | |
-| ``time-millis``, ``time-micros`` | time32[ms], time64[us] | int32, int64 |
-| ``timestamp-millis``, ``-micros``, ``-nanos`` | timestamp in UTC of this unit | in microseconds |
-| ``local-timestamp-...`` | the same without a zone | in microseconds |
-| ``uuid`` | string | |
-| ``duration`` | struct of ``months``, ``days``, ``millis``, int64 | |
+    | Avro | Arrow | with ``spark`` |
+    |---|---|---|
+    | ``null`` | null | |
+    | ``boolean``, ``int``, ``long``, ``float``, ``double`` | bool, int32, int64, float, double | |
+    | ``bytes``, ``string`` | binary, string | |
+    | ``fixed`` | fixed_size_binary | binary |
+    | ``enum`` | dictionary of strings | string |
+    | ``record`` | struct | |
+    | ``array``, ``map`` | list, map | |
+    | union of null and one type | that type, nullable | |
+    | other unions | struct with a field for each branch, of which one is not null | |
+    | ``decimal`` | decimal128; from 39 digits on decimal256 | from 39 digits on string |
+    | ``date`` | date32 | |
+    | ``time-millis``, ``time-micros`` | time32[ms], time64[us] | int32, int64 |
+    | ``timestamp-millis``, ``-micros``, ``-nanos`` | timestamp in UTC of this unit | in microseconds |
+    | ``local-timestamp-...`` | the same without a zone | in microseconds |
+    | ``uuid`` | string | |
+    | ``duration`` | struct of ``months``, ``days``, ``millis``, int64 | |
 
 Rules kept here:
 

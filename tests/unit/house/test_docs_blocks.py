@@ -54,7 +54,7 @@ def test_the_python_runs(
 
 def test_blocks_that_do_not_run_say_why() -> None:
     left = [one for page in PAGES for one in docs_blocks.blocks(page) if one.why_not]
-    assert len(left) < 12
+    assert len(left) < 16
     assert all(len(one.why_not) > 10 for one in left)
     for page, test in docs_blocks.ELSEWHERE.items():
         assert re.search(re.escape(Path(page).stem), (docs_blocks.ROOT / test).read_text("utf-8")) or "sql" in page

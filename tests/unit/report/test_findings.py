@@ -14,7 +14,7 @@ import pytest
 from kwire import capture
 from kwire.protocol.error_codes import ErrorCode
 from kwire.report import findings
-from kwire.report.findings import RULES, Finder, Finding, Thresholds, errors, needed
+from kwire.report.findings import COLUMNS, RULES, Finder, Finding, Thresholds, errors, needed
 from kwire.tables import table
 from kwire.tables.columns import with_dictionaries
 
@@ -1219,7 +1219,11 @@ def test_thresholds_can_be_changed_one_by_one() -> None:
 
 def test_rules_can_be_chosen_and_read_what_they_need_only() -> None:
     assert set(needed(["sasl-failures"])) == {"connections"}
-    assert set(needed()) == {"frames", "partitions", "calls", "connections", "records"}
+    assert set(needed(["poison-records"])) == {"share_deliveries"}
+    assert set(needed(["rebalance-loop"], also=False)) == {"calls"}
+    assert set(needed()) == set(COLUMNS)
+    histories = {"group_events", "share_deliveries"}
+    assert set(COLUMNS) == {"frames", "partitions", "calls", "connections", "records", *histories}
     with pytest.raises(ValueError, match="no rule 'none': there are tiny-batches"):
         Finder(["none"])
 
