@@ -193,8 +193,8 @@ class Transaction(Story):
 
     def headline(self) -> list[str]:
         if self.last is None:
-            said = f"The capture has no transaction of {showing.readable(self.name)}."
-            return [said, *self.there_are(self.name, "transactional id")]
+            none = f"The capture has no transaction of {showing.readable(self.name)}."
+            return [none, *self.there_are(self.name, "transactional id")]
         ends = ", ".join(f"{count} {end.replace('_', ' ')}" for end, count in self.ends.items())
         said = [f"{counted(sum(self.ends.values()), 'transaction')} of {showing.readable(self.name)}: {ends}."]
         one, end = self.last, self.last["end"].replace("_", " ")
