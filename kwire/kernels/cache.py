@@ -25,6 +25,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import math
 import os
 import platform
 import secrets
@@ -298,11 +299,18 @@ def private_folder() -> Path:
 
 
 _told: list[str] = []
+_ANNOUNCED: Final = "announced"
+"""The name of the file that says when it was said last that kernels are compiled: short commands go on one after
+another, and each would say it again."""
+_AGAIN: Final = 600.0
+"""After so many seconds somebody may have forgotten."""
 
 
 def announce(helped: bool) -> None:
-    """Says on standard error, once in a process, that kernels are compiled. ``helped``: by other processes."""
-    if _told:
+    """Says on standard error that kernels are compiled: once in a process, and not in each that goes on with it.
+
+    ``helped``: by other processes."""
+    if _told or _lately():
         return
     _told.append("compiling")
     own = os.environ.get("NUMBA_CACHE_DIR")
@@ -310,6 +318,18 @@ def announce(helped: bool) -> None:
         say("NUMBA_CACHE_DIR is not used: it cannot be written, or others may write there")
     by = " in the background" if helped else ""
     say(f"compiling its kernels{by}, once for this environment ('kwire compile' does it ahead)")
+
+
+def _lately() -> bool:
+    now = time.time()
+    try:
+        found = (folder() / _ANNOUNCED).stat().st_mtime
+    except OSError:
+        found = -math.inf
+    if abs(now - found) < _AGAIN:
+        return True
+    write(_ANNOUNCED, b"")
+    return False
 
 
 def say(sentence: str) -> None:

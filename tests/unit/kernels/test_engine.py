@@ -65,6 +65,7 @@ def test_compiling_is_announced_once(tmp_path: Path) -> None:
     names, said = chosen(tmp_path, "empty", large, large)
     assert names == [MACHINE.name, MACHINE.name]
     assert said.count("compiling its kernels") == 1
+    assert chosen(tmp_path, "empty", large)[1] == "", "the next command goes on with it, and says nothing"
     assert chosen(tmp_path, "filled", large)[1] == ""
 
 
