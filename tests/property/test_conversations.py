@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import json
+from random import Random
 from typing import Any
 
 import pytest
@@ -182,8 +183,9 @@ def test_what_a_broker_keeps_is_a_log_segment(talk: Conversation) -> None:
 )
 @pytest.mark.wide
 def test_examples_shrink_to_few_steps(what: Any, most: int) -> None:
-    fast = settings(max_examples=500, phases=[Phase.generate, Phase.shrink], database=None, deadline=None)
-    assert len(find(conversations(), what, settings=fast).steps) <= most
+    fast = settings(max_examples=2000, phases=[Phase.generate, Phase.shrink], database=None, deadline=None)
+    # Chance may not find one at all, so it is the same each time.
+    assert len(find(conversations(), what, settings=fast, random=Random(1)).steps) <= most
 
 
 def answers(talk: Conversation, key: int) -> list[Any]:
