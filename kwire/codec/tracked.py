@@ -207,7 +207,7 @@ def decode(
     """Decode ``data`` from ``pos``: the object and the position after it.
 
     ``label`` names the layout in errors, ``structs`` gives the class of each struct by name, and the message's own.
-    With ``whole``, bytes left over are an error. Raises ``DecodeError``, and ``ValueError`` for ``limits`` that are none.
+    With ``whole``, bytes left over are an error. Raises ``DecodeError``, and ``ValueError`` for what is no ``limits``.
     """
     check_limits(limits)
     reader = _Reader(data, pos, label, structs, limits)

@@ -96,5 +96,5 @@ def test_what_is_no_limits_is_refused_by_name(name: str, wrong: object) -> None:
 
 @pytest.mark.parametrize("wrong", [5, DEFAULT_LIMITS])
 def test_what_is_no_thresholds_is_refused_by_name(wrong: object) -> None:
-    with pytest.raises(ValueError, match="thresholds is kwire.report.findings.Thresholds"):
+    with pytest.raises(ValueError, match=r"thresholds is kwire\.report\.findings\.Thresholds"):
         findings.Finder(None, wrong)  # type: ignore[arg-type]
