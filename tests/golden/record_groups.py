@@ -25,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -227,7 +228,7 @@ class Tour:
         version = kafka_jars.TOOLS_OF.get(scene.cluster.version, scene.cluster.version)
         path = f"{kafka_jars.install(version)}/*:{kafka_jars.compile_java(version)}"
         command = [kafka_jars.java(), "-Xmx384m", *kafka_cluster.JVM, "-cp", path, "GroupTour", scene.at]
-        self.scene = scene
+        self.scene, self._lock = scene, threading.Lock()
         scene.processes["tour"] = self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -235,9 +236,10 @@ class Tour:
     def __call__(self, line: str) -> None:
         """Says a line, and waits until it is done. What members say meanwhile is noted."""
         assert self.process.stdin is not None
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        self._listen(line)
+        with self._lock:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+            self._listen(line)
 
     def _listen(self, line: str | None) -> None:
         assert self.process.stdout is not None

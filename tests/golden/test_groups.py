@@ -357,3 +357,22 @@ def test_kinds_of_groups_are_those_that_the_broker_lists(scene: str) -> None:
     (said,) = (one["says"] for one in told(scene) if one.get("tool") == "groups")
     kinds = {line.split()[0]: line.split()[1].lower() for line in said[1:]}
     assert {row["group_id"]: row["kind"] for row in rows(scene, "group_events")} == kinds
+
+
+def test_dead_letters_are_the_deliveries_that_the_group_gave_up() -> None:
+    """A broker of 4.4 writes them, with headers that say where they come from (KIP-1191)."""
+    written = {}
+    for row in rows("letters", "records"):
+        if row["source"] == "produce" and row["topic"] == "dlq.shared":
+            said = {one["key"].removeprefix("__dlq.errors."): one["value"].decode() for one in row["headers"]}
+            place = said["group"], said["topic"], int(said["partition"]), int(said["offset"])
+            written[place] = int(said["delivery.count"]), said["message"]
+    given_up = {}
+    for row in rows("letters", "share_deliveries"):
+        if row["outcome"] == "rejected" or (row["outcome"] == "released" and row["delivery_count"] == 3):
+            why = "rejected by client" if row["outcome"] == "rejected" else "delivery count exceeded the threshold"
+            for offset in range(row["first_offset"], row["last_offset"] + 1):
+                place = row["group_id"], row["topic"], row["partition"], offset
+                given_up[place] = row["delivery_count"], f"Offset {why}."
+    assert written == given_up
+    assert len(written) == 4
