@@ -376,3 +376,42 @@ def test_dead_letters_are_the_deliveries_that_the_group_gave_up() -> None:
                 given_up[place] = row["delivery_count"], f"Offset {why}."
     assert written == given_up
     assert len(written) == 4
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_offsets_that_the_tool_says_are_those_that_were_committed_by_then(scene: str) -> None:
+    compared = 0
+    for one in told(scene):
+        if (
+            one.get("tool") != "consumer-groups"
+            or one["words"][:2] != ["--describe", "--group"]
+            or len(one["words"]) > 3
+        ):
+            continue
+        group = one["words"][2]
+        committed = {
+            (row["topic"], row["partition"]): row["offset"]
+            for row in rows(scene, "partitions")
+            if row["api_name"] == "OffsetCommit" and row["direction"] == "request" and row["group_id"] == group
+            and row["frame_timestamp"].timestamp() < one["time"]
+        }  # fmt: skip
+        said = [line.split() for line in one["says"] if line.startswith(f"{group} ")]
+        assert {(words[1], int(words[2])): int(words[3]) for words in said} == committed
+        compared += len(said)
+    assert compared >= 6
+
+
+def test_records_that_the_tool_counts_as_lag_of_the_share_group_are_those_that_nobody_has_done_with() -> None:
+    compared = 0
+    for time, _, said in asked("java", "share-groups", "--offsets"):
+        written: Counter[int] = Counter()
+        for row in rows("java", "partitions"):
+            mine = row["api_name"] == "Produce" and row["direction"] == "request" and row["topic"] == "shared"
+            if mine and row["frame_timestamp"].timestamp() < time:
+                written[row["partition"]] += row["records"]
+        for row in rows("java", "share_deliveries"):
+            if row["outcome"] in ("accepted", "rejected") and row["timestamp"].timestamp() < time:
+                written[row["partition"]] -= row["last_offset"] - row["first_offset"] + 1
+        assert {int(one["PARTITION"]): int(one["LAG"]) for one in said} == {part: written[part] for part in (0, 1)}
+        compared += len(said)
+    assert compared == 8

@@ -195,7 +195,8 @@ class Unordered(Rule[Limits]):
     )
     thresholds: Mapping[str, str] = {"pipelined": "{} requests"}
     place = 131
-    tables: tuple[str, ...] = ("frames", "records")
+    # Connections say whose records are.
+    tables: tuple[str, ...] = ("frames", "records", "connections")
     keys: tuple[str, ...] = (*CLIENT, "capture", "connection")
     severity = "low"
     advice = "set enable.idempotence=true: it costs nothing, and brokers keep the order and drop what comes twice"
@@ -218,7 +219,10 @@ class Unordered(Rule[Limits]):
                 key = capture, connection
                 if key in self._plain or len(self._plain) < self._MOST:
                     self._plain[key] = self._plain.get(key, True) and not with_id
-            return
+        elif name == "frames":
+            self._frames(rows)
+
+    def _frames(self, rows: Rows) -> None:
         mine = rows.where(api_name="Produce")
         if not len(mine):
             return
