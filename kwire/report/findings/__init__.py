@@ -34,6 +34,7 @@ from kwire.report.findings import (
     offsets,
     producing,
     resent,
+    sessions,
     transactions,
 )
 from kwire.report.findings.committed import Committed
@@ -60,6 +61,7 @@ class Thresholds(
     errors.Limits,
     brokers.Limits,
     resent.Limits,
+    sessions.Limits,
     transactions.Limits,
 ):
     """From where on something is a finding: the ``Limits`` of all families.
@@ -94,7 +96,9 @@ class Thresholds(
         return cls(**values)
 
 
-FAMILIES: Final = (producing, clients, groups, histories, consuming, offsets, errors, brokers, resent, transactions)
+FAMILIES: Final = (
+    producing, clients, groups, histories, consuming, offsets, errors, brokers, resent, sessions, transactions,
+)  # fmt: skip
 """The modules of rules: a rule is in use once its class stands in one of them."""
 
 RULES: Final[dict[str, type[Rule[Any]]]] = {
