@@ -81,7 +81,7 @@ test-exhaustive:  ## the property tests with many more examples
 
 .PHONY: test-broker
 test-broker:  ## tests that start a real Kafka broker
-	@.ci/setup --jdk dev bench
+	@.ci/setup --tools --jdk dev bench
 	$(WITH_JAVA) $(PYTEST) tests/broker $(ARGS)
 
 .PHONY: test-kafka
