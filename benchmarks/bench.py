@@ -50,7 +50,7 @@ h1{font-size:1.5rem}h2{margin-top:2.2rem}
 div.t{overflow-x:auto}table{border-collapse:collapse}
 th,td{text-align:left;padding:.25rem .7rem;border-bottom:1px solid #8884;white-space:nowrap}
 td.r,th.r{text-align:right;font-variant-numeric:tabular-nums}
-@media(max-width:40rem){body{margin:1rem auto;padding:0 .6rem}}
+@media(max-width:40rem){body{margin:1rem auto;padding:0 .6rem}th,td{padding:.25rem .35rem;font-size:.9rem}}
 """
 
 
@@ -89,7 +89,8 @@ FAMILIES: dict[str, Family] = {
     "codec": Family(
         "Messages",
         "One message, decoded to objects of which every field is read, and encoded. Every contestant gets the same "
-        "bytes, and has to write what it read as the same bytes. Record sets within messages stay bytes.",
+        "bytes, and has to write what it read as the same bytes. Record sets within messages stay bytes. kwire columns "
+        "is one Arrow struct of 256 frames, with headers and all fields.",
         "message",
         ("decode", "encode"),
         "kwire",
@@ -185,7 +186,7 @@ def _rows(family: Family, found: list[dict[str, Any]]) -> Iterator[tuple[str, li
     by = {way: ratios(family, found, way) for way in family.ways}
     names = sorted(by[family.ways[0]], key=lambda name: by[family.ways[0]][name][0])
     for name in names:
-        cells = [f"{by[way][name][0]:.2f}" for way in family.ways]
+        cells = [f"{by[way][name][0]:.2f}" if name in by[way] else "" for way in family.ways]
         yield name, [*cells, str(by[family.ways[0]][name][1])]
 
 

@@ -3,6 +3,7 @@
     python benchmarks/codec.py [--rounds 7] [--seconds 0.05] [--only TEXT] [--outside] [--frames] [--json OUT]
 
 - kwire: what a user of kwire gets, generated Python from the schemas. All figures are relative to it.
+- kwire columns: a column of frames, decoded to an Arrow struct with all fields (``kwire.payloads``). Headers too.
 - kafka-python: the messages of the client library kafka-python 3, in pure Python.
 - aiokafka: the messages of the client library aiokafka, in pure Python. Its structs inside of messages are tuples. It
   has old versions only.
@@ -41,16 +42,20 @@ from typing import Any
 from uuid import UUID
 
 import _construct_messages
+import pyarrow as pa
 from _measuring import Spread, Turn, measure, passes
 from peers import Peer, UnableError, pieces, started
 
 import kwire
-from kwire import messages
+from kwire import messages, payloads
 from kwire.codec import registry
 from kwire.codec.objects import WireMessage
+from kwire.payloads import BodyOptions
 from kwire.schema import model
 
 VARIANTS = 4
+COLUMN = 256
+"""Frames in a column."""
 
 
 @dataclass
@@ -230,6 +235,19 @@ def kwire_codec(case: Case) -> Codec:
     return codec.decode, codec.encode
 
 
+def kwire_columns(case: Case) -> Callable[[], pa.ChunkedArray]:
+    """Decodes a column that has each of the messages many times, as frames."""
+    schema, version = case.values[0].SCHEMA, case.version
+    encode = kwire_frames(case)[1]
+    column = pa.array([encode(value) for value in case.values] * (COLUMN // VARIANTS), pa.binary())
+    options: BodyOptions = {"sized": False, "api": schema.api_name, "payloads": True, "secrets": True}
+    key = schema.api_key
+    assert key is not None
+    if schema.kind == "request":
+        return lambda: payloads.decode_requests(column, **options)
+    return lambda: payloads.decode_responses(column, key, version, **options)
+
+
 def construct_codec(case: Case) -> Codec:
     declared = _construct_messages.declare(model.layout(case.values[0].SCHEMA, case.version))
     return declared.parse, declared.build
@@ -383,6 +401,11 @@ def run_case(
                 read(decode(data))
 
         decoding[name] = passes(decode_all)
+    columns = kwire_columns(case)
+    made = columns()
+    assert made.type.field("body").type.num_fields >= len(layout.fields), case.label
+    assert all(one["status"] == "ok" and one["body"] is not None for one in made[:VARIANTS].to_pylist()), case.label
+    decoding["kwire columns"] = passes(columns)
     able = _able(case, bodies, outside, unable)
     for name, peer in able.items():
         decoding[name] = peer.turn("decode")
@@ -409,7 +432,9 @@ def run_case(
     return {
         "label": case.label,
         "bytes": sum(map(len, bodies)) // len(bodies),
-        "decode": {name: value.each(VARIANTS) for name, value in decoded_in.items()},
+        "decode": {
+            name: value.each(COLUMN if name == "kwire columns" else VARIANTS) for name, value in decoded_in.items()
+        },
         "encode": {name: value.each(VARIANTS) for name, value in encoded_in.items()},
         "unable": unable,
     }
@@ -440,7 +465,7 @@ def means(results: list[dict[str, Any]], ways: tuple[str, ...] = ("decode", "enc
     found: dict[str, list[float]] = {}
     for one in results:
         for name in one[ways[0]]:
-            if name != "kwire":
+            if name != "kwire" and all(name in one[way] for way in ways):
                 found.setdefault(name, []).append(took(one, name) / took(one, "kwire"))
     return {name: statistics.geometric_mean(ratios) for name, ratios in found.items()}
 
@@ -457,7 +482,7 @@ def main() -> None:
     outside, missing = started() if args.outside else ({}, {})
     for name, why in missing.items():
         print(f"{name}: {why}")
-    widths = {name: max(14, len(name) + 2) for name in [*LIBRARIES, *outside]}
+    widths = {name: max(14, len(name) + 2) for name in ["kwire columns", *LIBRARIES, *outside]}
 
     def cells(ratios: Mapping[str, float]) -> str:
         return "".join(
