@@ -10,15 +10,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from kwire.capture.frames import Frames
 from kwire.capture.tracker import Tracker
 from kwire.history.fold import History, Row, Story
 from kwire.history.steps import Steps, packed
+from kwire.kernels.layouts import Status
+from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
+from kwire.limits import DEFAULT_LIMITS
 from kwire.records.arrow_types import STATUS_FIELDS, TIMESTAMP
 from kwire.tables.definition import Maker, Run
 from kwire.tables.frames import BROKER, KEY
+from kwire.tables.locating import Failure, Programs, layouts
 from kwire.tables.topics import Topics
 from kwire.wire import printable
 
@@ -42,6 +47,13 @@ _BATCH_ROWS: Final = 4096
 _BATCH_SIZE: Final = 16 << 20
 """Bytes of a batch, about."""
 _NS: Final = 1000
+_TEXTS: Final = 3
+_BEFORE: Final = 8
+"""Bytes of a request before its client id."""
+_LARGEST: Final = 1 << 16
+"""Bytes of a body of which the first may count alone."""
+
+Array = Any
 
 
 class _Maker(Maker):
@@ -53,6 +65,7 @@ class _Maker(Maker):
         self._steps = Steps(run.name, history.reads, run.options["limits"], secrets=run.options["secrets"])
         self._topics = Topics(run.topics, secrets=run.options["secrets"], learns=run.learns)
         self._at_end = history.at_end and not run.later
+        self._heads = _Heads(history) if run.options["limits"] == DEFAULT_LIMITS else None
         story = run.memory.get(history.name)
         if story is None or not run.goes_on:
             story = run.memory[history.name] = Story(history)
@@ -60,7 +73,9 @@ class _Maker(Maker):
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         self._topics.learn(frames)
-        steps = self._steps.of(frames, self._topics.name)
+        window = self._steps.of(frames, self._topics.name, self._heads)
+        if window is None:
+            return iter(())
         if self._as_steps:
             rows: Iterable[Row] = (
                 {
@@ -71,15 +86,74 @@ class _Maker(Maker):
                     "status": one.status,
                     STEP.name: packed(one),
                 }
-                for one in steps
+                for one in window
             )
         else:
-            rows = (row for one in steps for row in self._story.take(one))
+            rows = self._story.window(window)
         return in_batches(rows, self._schema)
 
     def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
         if self._at_end and not self._as_steps:
             yield from in_batches(self._story.over(), self._schema)
+
+
+class _Heads:
+    """Finds how much of each body counts: ``kwire.history.steps.Heads``."""
+
+    def __init__(self, history: History) -> None:
+        self._programs = Programs(partial(_head, history.heads), _TEXTS)
+        self._errors = Programs(_codes, 1)
+        self._kinds = np.zeros(max(history.reads) + 1, np.uint8)
+        self._kinds[list(history.heads)] = 1
+        self._kinds[list(history.errors)] = 2
+
+    def __call__(self, frames: Frames, rows: Array) -> Array:
+        made = np.full(len(rows), -1)
+        kinds = self._kinds[2 * frames["api"][rows] + frames["response"][rows]]
+        if not kinds.any():
+            return made
+        kinds[(frames["status"][rows] != Status.OK) | (frames["seen"][rows] > _LARGEST)] = 0
+        heads, codes = np.flatnonzero(kinds == 1), np.flatnonzero(kinds == 2)
+        if len(heads):
+            right, found, failures = self._programs.run(frames, rows[heads])
+            job = job_column(found)
+            # The place of each of them among the rows, and where the last text of them ends.
+            at = heads[np.searchsorted(frames.numbers[rows[heads]], frames.numbers[right[job]])]
+            ends = [
+                np.where(value_column(found, one) >= 0, value_column(found, one) + length_column(found, one).clip(0), 0)
+                for one in range(_TEXTS)
+            ]
+            made[at] = np.max(ends, axis=0) - frames["off"][right[job]] - _BEFORE
+            self._drop(frames, rows, made, failures)
+        if len(codes):
+            right, found, failures = self._errors.run(frames, rows[codes])
+            made[codes[np.searchsorted(frames.numbers[rows[codes]], frames.numbers[right])]] = 0
+            made[codes[np.searchsorted(frames.numbers[rows[codes]], frames.numbers[right[job_column(found)]])]] = -1
+            self._drop(frames, rows, made, failures)
+        return made
+
+    @staticmethod
+    def _drop(frames: Frames, rows: Array, made: Array, failures: list[Failure]) -> None:
+        for one in failures:
+            made[np.searchsorted(frames.numbers[rows], frames.numbers[one.row])] = -1
+
+
+def _head(fields: Mapping[int, tuple[str, ...]], api: int, response: int, version: int) -> Program | None:
+    """Captures the texts of a body before the field after which nothing counts."""
+    both = layouts(api, response, version, secrets=True)
+    if both is None:
+        return None
+    names = [one.name for one in both[-1].fields]
+    last = next((one for one in fields[2 * api + response] if one in names), None)
+    if last is None:
+        return None
+    texts = [one.name for one in both[-1].fields if one.name in fields[2 * api + response]]
+    return compile_program(both, texts[-_TEXTS:], emit_after=last)
+
+
+def _codes(api: int, response: int, version: int) -> Program | None:
+    both = layouts(api, response, version, secrets=True)
+    return None if both is None else compile_program(both, {}, errors=True)
 
 
 def maker(history: History) -> Callable[[pa.Schema, Run], Maker]:
