@@ -131,9 +131,12 @@ class Story:
 
     def window(self, window: Window) -> Iterator[Row]:
         """The rows that the frames of a window give."""
-        if self._history.at_end or not self._asked.has_room(len(window), window.size):
+        if not self._asked.has_room(len(window), window.size):
             for step in window:
                 yield from self.take(step)
+            return
+        if self._history.at_end:
+            yield from self._in_pairs(window)
             return
         quick: dict[int, _Quick] = {}
         """By the number of the response: requests that changed nothing."""
@@ -158,6 +161,29 @@ class Story:
                     continue
             for step in window.steps(number):
                 yield from self.take(step)
+
+    def _in_pairs(self, window: Window) -> Iterator[Row]:
+        """``window``, where what is said last is remembered: requests need not wait whose responses are there."""
+        pairs, kinds = window.pairs, window.kinds
+        waiting: dict[int, Step] = {}
+        for number in range(len(window)):
+            pair = pairs[number]
+            if pair > number and kinds[pair] == kinds[number] + 1:
+                steps = list(window.steps(number))
+                if len(steps) == 1 and steps[0].owner is not None:
+                    self._asked.passed(window.connections[number], window.ids[number])
+                    waiting[pair] = steps[0]
+                    yield from self.fold(steps[0])
+                    continue
+                for step in steps:
+                    yield from self.take(step)
+                continue
+            request = waiting.pop(number, None)
+            for step in window.steps(number):
+                if request is None or step.status != OK or step.owner is not None:
+                    yield from self.take(step)
+                else:
+                    yield from self.fold(step._replace(owner=request.owner, request=request))
 
     def _quick(self, window: Window, number: int, pair: int) -> _Quick | None:
         """Takes a request that changes nothing, if a response follows that may be the same."""

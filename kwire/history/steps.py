@@ -36,6 +36,7 @@ __all__ = [
     "NOBODY",
     "OK",
     "UNREADABLE",
+    "Columns",
     "Found",
     "Heads",
     "Names",
@@ -74,6 +75,8 @@ Found = tuple[tuple[str | None, str, Said], ...]
 Heads = Callable[[Frames, Array], Array]
 """Type: for some rows of frames, how many bytes after the correlation id say all that a reader takes from them, if the
 body is what its version says. -1: all of them, or it is not known."""
+Columns = Callable[[Frames, Array, Callable[[UUID, int], str | None]], dict[int, Found]]
+"""Type: what bodies say, found without decoding them, by the number of the row. It is what the readers would give."""
 
 _MOST_KEPT: Final = 4096
 """Bodies that are remembered."""
@@ -130,16 +133,24 @@ class Steps:
         self._kinds[list(reads)] = 1
         self._known: dict[tuple[int, int, int, bytes], Found] = {}
 
-    def of(self, frames: Frames, names: Callable[[UUID, int], str | None], heads: Heads | None = None) -> Window | None:
+    def of(
+        self,
+        frames: Frames,
+        names: Callable[[UUID, int], str | None],
+        heads: Heads | None = None,
+        columns: Columns | None = None,
+    ) -> Window | None:
         """What some frames say. None if they have no part in this history.
 
-        ``names(id, frame)``: the name of a topic, as known before that frame.
+        ``names(id, frame)``: the name of a topic, as known before that frame. ``columns`` finds what some bodies say
+        without decoding them.
         """
         rows = np.flatnonzero(frames.with_body(self._kinds) & (frames["version"] >= 0))
         if not len(rows):
             return None
         rows = rows[np.argsort(frames.numbers[rows], kind="stable")]
-        return Window(self, frames, rows, names, np.full(len(rows), -1) if heads is None else heads(frames, rows))
+        lengths = np.full(len(rows), -1) if heads is None else heads(frames, rows)
+        return Window(self, frames, rows, (names, lengths, {} if columns is None else columns(frames, rows, names)))
 
     def remembered(self, key: tuple[int, int, int, bytes]) -> Found | None:
         """What a body says that was read before."""
@@ -179,11 +190,15 @@ class Window:
     """
 
     def __init__(
-        self, steps: Steps, frames: Frames, rows: Array, names: Callable[[UUID, int], str | None], heads: Array
+        self,
+        steps: Steps,
+        frames: Frames,
+        rows: Array,
+        how: tuple[Callable[[UUID, int], str | None], Array, dict[int, Found]],
     ) -> None:
         self._steps = steps
         self._frames = frames
-        self._names = names
+        self._names, heads, self._found = how
         self._data = memoryview(frames.data)
         self._rows: list[int] = rows.tolist()
         self._heads: list[int] = heads.tolist()
@@ -278,6 +293,9 @@ class Window:
             yield Step._make([*head, owner, place, said, OK, None, None])
 
     def _read(self, number: int, frame: int) -> Found:
+        there = self._found.get(number)
+        if there is not None:
+            return there
         key = self._key(number)
         found = None if key is None else self._steps.remembered(key)
         if found is not None:

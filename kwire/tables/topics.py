@@ -13,7 +13,6 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache, partial
 from typing import Any, Final
 from uuid import UUID
@@ -172,8 +171,8 @@ class Topics:
 
 @lru_cache(maxsize=1)
 def _kinds(generation: int) -> tuple[Array, Array]:
-    """1 for kinds of frames that may name topics by name and id, as ``Frames.with_body`` takes them, and 1 for those that
-    were looked at. ``_pair_program`` then decides by the layout."""
+    """1 for kinds of frames that may name topics by name and id, as ``Frames.with_body`` takes them, and 1 for those
+    that were looked at. ``_pair_program`` then decides by the layout."""
     kinds = np.ones(2 * max(schema.api_keys()) + 2, np.uint8)
     # Not Produce and Fetch, the bulk of the traffic, which never have both.
     kinds[: 2 * ApiKey.FETCH + 2] = kinds[2 * ApiKey.API_VERSIONS : 2 * ApiKey.API_VERSIONS + 2] = 0
@@ -183,15 +182,11 @@ def _kinds(generation: int) -> tuple[Array, Array]:
 def _look(kinds: Array, looked: Array, met: Array) -> None:
     """Looks at the kinds of messages that are met for the first time."""
     for kind in np.unique(met[looked[met] == 0]).tolist():
-        message = (schema.response if kind & 1 else schema.request)(kind >> 1)
-        structs = [] if message is None else [message.fields, *(one.fields for one in message.structs.values())]
-        kinds[kind] = any(_has_both(one.name for one in fields) for fields in structs)
+        api, response = kind >> 1, kind & 1
+        message = (schema.response if response else schema.request)(api)
+        found = (layouts(api, response, one, secrets=True) for one in (() if message is None else message.versions))
+        kinds[kind] = any(one is not None and _topic_pair(one[-1], "") is not None for one in found)
         looked[kind] = 1
-
-
-def _has_both(fields: Iterable[str]) -> bool:
-    names = set(fields)
-    return "topic_id" in names and not names.isdisjoint(_NAMES)
 
 
 def numbers_of(names: NameTable, data: Array, sets: Array, register: int) -> Array:

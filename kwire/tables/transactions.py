@@ -34,6 +34,7 @@ from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, Run
 from kwire.tables.frames import OF_BROKERS
+from kwire.tables.histories import Held
 from kwire.tables.locating import Programs, layouts
 from kwire.tables.showing import Column
 from kwire.tables.topics import Names, Topics
@@ -493,15 +494,17 @@ class _Maker(Maker):
         # A part of a whole goes on with what the part before it left.
         self._fold: Transactions = run.memory.setdefault("transactions", fresh) if run.goes_on else fresh
 
-    def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
-        rows = [row for step in self._steps.of(frames) for row in self._fold.add(step)]
+        self._held = Held(self._made)
+
+    def _made(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         if rows:
             yield batch_of(rows, self._schema)
 
+    def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        return self._held.put((row for step in self._steps.of(frames) for row in self._fold.add(step)), frames)
+
     def rest(self, tracker: Any) -> Iterator[pa.RecordBatch]:
-        rows = [] if self._later else list(self._fold.rest())
-        if rows:
-            yield batch_of(rows, self._schema)
+        return self._held.rest(() if self._later else self._fold.rest())
 
 
 def batch_of(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
