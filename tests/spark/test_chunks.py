@@ -88,7 +88,7 @@ def test_a_time_says_what_it_is(spark: SparkSession, kind: str) -> None:
         kwire.spark.decode_frames(df, time_unit="hours")
 
 
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("unit", "kind", "time"),
     [("s", "double", 1764000000.5), ("ms", "bigint", 1764000000500), ("us", "bigint", 1764000000500000)],

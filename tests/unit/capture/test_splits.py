@@ -70,6 +70,7 @@ def talk(values: Sequence[bytes]) -> Connection:
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize(
     ("name", "form"),
     [("kafka-4.3-kraft-java/share.pcap", "pcap"), ("kafka-4.3-kraft-brokers/quorum.pcap", "pcapng")],

@@ -1055,6 +1055,7 @@ def test_a_reset_says_where_the_consumer_goes_on() -> None:
     assert one.partition == 0
 
 
+@pytest.mark.wide
 def test_what_rules_remember_is_counted() -> None:
     finder = Finder(["lag", "stalled-brokers"])
     few = finder.kept()
