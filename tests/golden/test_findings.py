@@ -97,6 +97,7 @@ def test_clients_that_behave_badly_are_found_and_no_others() -> None:
 
 ALSO = {
     ("rebalance-loop", "bad-cooperative-churn"),
+    ("poison-records", "bad-lock-timeouts"),
     # Each commits all the time, so that some commits come too late.
     *(("over-committing", f"{name}-commits-in-rebalance") for name in ("bad", "near")),
 }
