@@ -78,6 +78,110 @@ def busy(megabytes: int) -> bytes:
     return pcap(sorted(made, key=lambda one: one.time))
 
 
+class Mixed:
+    """A capture as brokers have it: with each megabyte 12 Fetch, 6 Produce and 2 ShareFetch exchanges of 50 KB, 9
+    heartbeats of three protocols, a commit, and half a transaction of one of the producers.
+
+    The shares are those of the golden captures of clients against 4.3: on 383 Fetch and Produce exchanges they have 181
+    heartbeats, 47 ShareFetch, 29 AddPartitionsToTxn and EndTxn, and 14 OffsetCommit. Their bodies are small, so here
+    they have an ordinary size.
+    """
+
+    def __init__(self) -> None:
+        records = [Record(b"key", bytes(1000), timestamp=number) for number in range(48)]
+        self.data = encode(records)
+        self.sent = encode(records, producer_id=7, producer_epoch=0, is_transactional=True)
+        self.connections: dict[str, Connection] = {}
+        self.ids: Counter[str] = Counter()
+        self.clock = 1_700_000_000_000_000_000
+
+    def say(self, who: str, asked: Any, answered: Any, version: int) -> None:
+        """An exchange of a client."""
+        one = self.connections.get(who)
+        if one is None:
+            one = self.connections[who] = Connection(client=("10.0.0.1", 40_000 + len(self.connections))).open()
+        self.ids[who] += 1
+        self.clock += 250_000
+        one.time = max(one.time, self.clock)
+        one.step = 1000
+        one.send(kwire.encode_request(asked, api_version=version, correlation_id=self.ids[who], client_id=who))
+        one.answer(kwire.encode_response(answered, api_version=version, correlation_id=self.ids[who]))
+
+    def megabyte(self, number: int) -> None:
+        """One more megabyte."""
+        made = messages
+        for k in range(12):
+            part = {"partition_index": k, "high_watermark": 9, "last_stable_offset": 9, "records": self.data}
+            told = made.FetchResponse.from_dict({"responses": [{"topic": "orders", "partitions": [part]}]})
+            asked = {"partition": k, "fetch_offset": 48 * number}
+            wants = made.FetchRequest.from_dict({"topics": [{"topic": "orders", "partitions": [asked]}]})
+            self.say(f"fetcher {k % 6}", wants, told, 12)
+        ids = {"transactional_id": "t"}
+        who = {f"v3_and_below_{name}": value for name, value in {**ids, "producer_id": 7, "producer_epoch": 0}.items()}
+        if number % 2 == 0:
+            adds = made.AddPartitionsToTxnRequest.from_dict(
+                {**who, "v3_and_below_topics": [{"name": "orders", "partitions": [0]}]}
+            )
+            done = [{"name": "orders", "results_by_partition": [{"partition_index": 0}]}]
+            added = made.AddPartitionsToTxnResponse.from_dict({"results_by_topic_v3_and_below": done})
+            self.say("producer 0", adds, added, 3)
+        for k in range(6):
+            mine = ids if k == 0 else {}
+            part = {"index": k, "records": self.sent if k == 0 else self.data}
+            topics = [{"name": "orders", "partition_data": [part]}]
+            asks = made.ProduceRequest.from_dict({**mine, "acks": -1, "timeout_ms": 1000, "topic_data": topics})
+            done = [{"name": "orders", "partition_responses": [{"index": k, "base_offset": 48 * number}]}]
+            self.say(f"producer {k % 4 if k else 0}", asks, made.ProduceResponse.from_dict({"responses": done}), 9)
+        if number % 2:
+            ends = made.EndTxnRequest.from_dict({**ids, "producer_id": 7, "producer_epoch": 0, "committed": True})
+            self.say("producer 0", ends, made.EndTxnResponse(), 3)
+        for k in range(2):
+            first, last = 48 * number, 48 * number + 47
+            told = made.ShareFetchResponse.PartitionData(partition_index=k, records=self.data)
+            told.acquired_records = [
+                made.ShareFetchResponse.AcquiredRecords(first_offset=first, last_offset=last, delivery_count=1)
+            ]
+            kind = made.ShareFetchResponse
+            answer = kind(acquisition_lock_timeout_ms=30_000)
+            answer.responses = [kind.ShareFetchableTopicResponse(topic_id=UUID(int=7), partitions=[told])]
+            wants = made.ShareFetchRequest(group_id="s", member_id=f"s{k}", share_session_epoch=number)
+            if number:
+                acks = {"first_offset": first - 48, "last_offset": last - 48, "acknowledge_types": [1]}
+                part = {"partition_index": k, "acknowledgement_batches": [acks]}
+                topic = {"topic_id": str(UUID(int=7)), "partitions": [part]}
+                wants = made.ShareFetchRequest.from_dict({**wants.to_dict(), "topics": [topic]})
+            self.say(f"sharer {k}", wants, answer, 1)
+        for k in range(4):
+            beat = made.HeartbeatRequest(group_id=f"classic {k % 2}", generation_id=3, member_id=f"c{k}")
+            self.say(f"classic {k}", beat, made.HeartbeatResponse(), 4)
+        for k in range(3):
+            beats = made.ConsumerGroupHeartbeatRequest(group_id="new", member_id=f"n{k}", member_epoch=5)
+            told = made.ConsumerGroupHeartbeatResponse(member_id=f"n{k}", member_epoch=5, heartbeat_interval_ms=5000)
+            self.say(f"new {k}", beats, told, 1)
+        for k in range(2):
+            beats = made.ShareGroupHeartbeatRequest(group_id="s", member_id=f"s{k}", member_epoch=2)
+            told = made.ShareGroupHeartbeatResponse(member_id=f"s{k}", member_epoch=2, heartbeat_interval_ms=5000)
+            self.say(f"share {k}", beats, told, 1)
+        parts = [{"partition_index": k, "committed_offset": 48 * number} for k in range(6)]
+        said = {"group_id": "classic 0", "generation_id_or_member_epoch": 3, "member_id": "c0"}
+        commit = made.OffsetCommitRequest.from_dict({**said, "topics": [{"name": "orders", "partitions": parts}]})
+        done = [{"name": "orders", "partitions": [{"partition_index": k} for k in range(6)]}]
+        self.say("classic 0", commit, made.OffsetCommitResponse.from_dict({"topics": done}), 8)
+
+    def capture(self) -> bytes:
+        """What was said so far."""
+        some = [packet for one in self.connections.values() for packet in one.packets]
+        return pcap(sorted(some, key=lambda one: one.time))
+
+
+def mixed(megabytes: int) -> bytes:
+    """A capture of so many megabytes, as ``Mixed`` has it."""
+    made = Mixed()
+    for number in range(megabytes):
+        made.megabyte(number)
+    return made.capture()
+
+
 def spent(data: bytes, tables: list[str]) -> float:
     """CPU seconds that reading some tables takes."""
     begin = time.process_time()
@@ -86,17 +190,27 @@ def spent(data: bytes, tables: list[str]) -> float:
     return time.process_time() - begin
 
 
+CASES = (
+    ["frames"],
+    ["frames", "group_events"],
+    ["frames", "share_deliveries"],
+    ["frames", "transactions"],
+    ["frames", "group_events", "transactions", "share_deliveries"],
+)
+
+
 def speed(megabytes: int = 100) -> None:
     """Prints what the tables cost beside ``frames``: medians of runs in turn."""
-    data = busy(megabytes)
-    cases = [["frames"], ["frames", "group_events"], ["frames", "group_events", "share_deliveries", "streams_tasks"]]
-    for case in cases:
-        spent(data, case)
-    runs = [[spent(data, case) for case in cases] for _ in range(5)]
-    plain, *others = (median(one) for one in zip(*runs, strict=True))
-    print(f"{len(data) / 1e6:.0f} MB; frames: {plain:.2f} s of CPU, {len(data) / 1e6 / plain:.0f} MB/s")
-    for case, took in zip(cases[1:], others, strict=True):
-        print(f"{' + '.join(case)}: {took / plain:.2f} times, {len(data) / 1e6 / took:.0f} MB/s")
+    for name, make in (("a mix", mixed), ("half of it to share groups", busy)):
+        data = make(megabytes)
+        for case in CASES:
+            spent(data, case)
+        runs = [[spent(data, case) for case in CASES] for _ in range(9)]
+        plain, *others = (median(one) for one in zip(*runs, strict=True))
+        size = len(data) / 1e6
+        print(f"{name}, {size:.0f} MB; frames: {plain:.3f} s of CPU, {size / plain:.0f} MB/s")
+        for case, took in zip(CASES[1:], others, strict=True):
+            print(f"  {' + '.join(case)}: {took / plain:.2f} times, {size / took:.0f} MB/s")
 
 
 def main() -> int:

@@ -57,6 +57,15 @@ class Asked:
             return step
         return step._replace(owner=request.owner, request=request)
 
+    def has_room(self, count: int, size: int) -> bool:
+        """Whether so many more requests with so many bytes may wait, and all others stay."""
+        return len(self._waiting) + count <= MOST_WAITING and self._size + size <= MOST_BYTES
+
+    def passed(self, connection: int, id_: int) -> None:
+        """A request whose response is known already takes the place of one that waits."""
+        if self._waiting:
+            self._left((connection, id_))
+
     def _left(self, key: _Key) -> _Asked:
         found = self._waiting.pop(key, {})
         self._size -= next((one.size for one in found.values()), 0)

@@ -31,7 +31,7 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["EVENT", "LATE", "MOST_DELIVERED", "MOST_PRODUCED", "NONE", "ROW", "Journeys", "Kind", "Way"]
+__all__ = ["AT_ONCE", "EVENT", "LATE", "MOST_DELIVERED", "MOST_PRODUCED", "NONE", "ROW", "Journeys", "Kind", "Way"]
 
 Array = Any
 
@@ -41,6 +41,10 @@ MOST_PRODUCED: Final = 1 << 16
 """Produced ranges that wait for readers (int)."""
 MOST_DELIVERED: Final = 1 << 16
 """Deliveries that wait for a commit, and that later ones are compared with (int)."""
+AT_ONCE: Final = 1 << 14
+"""Events that are looked at together (int): sorting a few costs as much as sorting many. Rows do not depend on it."""
+_LONGEST: Final = 10_000_000_000
+"""Nanoseconds of the capture that events wait for others, so that a slow capture has its rows as well."""
 _MOST_PLACES: Final = 1 << 16
 """Readers and groups of partitions whose position is remembered."""
 NONE: Final = -1
@@ -210,8 +214,18 @@ class Journeys:
     ``unknown``: the number of Produce requests whose records nobody will know: they are without acknowledgement.
     """
 
-    def __init__(self, *, late: int = LATE, produced: int = MOST_PRODUCED, delivered: int = MOST_DELIVERED) -> None:
+    def __init__(
+        self,
+        *,
+        late: int = LATE,
+        produced: int = MOST_PRODUCED,
+        delivered: int = MOST_DELIVERED,
+        at_once: int = AT_ONCE,
+    ) -> None:
         self._late = late
+        self._at_once = at_once
+        self._new: list[Array] = []
+        """Events since the last turn, by window."""
         self._most_produced = produced
         self._most_delivered = delivered
         self._events = np.zeros(0, EVENT)
@@ -243,14 +257,27 @@ class Journeys:
     def kept(self) -> int:
         """How many events and ranges are remembered."""
         return (
-            len(self._events) + len(self._asked) + len(self._ranges) + len(self._asks) + len(self._waiting)
-            + len(self._intervals) + len(self._positions) + len(self._groups) + len(self._gaps)
+            sum(map(len, self._new)) + len(self._events) + len(self._asked) + len(self._ranges) + len(self._asks)
+            + len(self._waiting) + len(self._intervals) + len(self._positions) + len(self._groups) + len(self._gaps)
         )  # fmt: skip
 
-    def add(self, events: Array, until: int) -> Array:
-        """Takes the events of a window. ``until``: the number of the first frame after it. Gives rows (``ROW``)."""
-        self._events = np.concatenate([self._events, events])
+    def add(self, events: Array, until: int, *, now: bool = False) -> Array:
+        """Takes the events of a window. ``until``: the number of the first frame after it. Gives rows (``ROW``).
+
+        ``now``: all rows that are known by then. Else some may wait for later windows.
+        """
+        if len(events):
+            self._new.append(events)
+        if not now and not self._is_much():
+            return np.zeros(0, ROW)
         return self._turn(until - self._late, until)
+
+    def _is_much(self) -> bool:
+        """Whether there are so many events, or of so long a time, that they are looked at."""
+        if not self._new:
+            return not self._at_once
+        first, last = self._new[0]["time"][0], self._new[-1]["time"][-1]
+        return sum(map(len, self._new)) >= self._at_once or bool(first == NONE or last - first >= _LONGEST)
 
     def rest(self) -> Array:
         """The rows of all that is left, at the end of the capture."""
@@ -262,7 +289,7 @@ class Journeys:
         return np.concatenate([made, waiting, left])
 
     def rename(self, numbers: Callable[[Array], Array]) -> None:
-        """Partitions have other numbers from now on: ``numbers`` gives them."""
+        """Partitions have other numbers from now on: ``numbers`` gives them. Ask for all rows before (``now``)."""
         tables = (
             self._events, self._asked, self._ranges, self._asks, self._waiting, self._intervals, self._positions,
             self._commits, self._tops,
@@ -277,7 +304,7 @@ class Journeys:
 
     def _turn(self, before: int, until: int) -> Array:
         """Looks at the events of frames before ``before``; acknowledgements are known up to ``until``."""
-        events = self._events
+        events, self._new = np.concatenate([self._events, *self._new]), []
         if not len(events):
             return np.zeros(0, ROW)
         events = events[np.argsort(events["order"], kind="stable")]

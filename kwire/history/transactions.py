@@ -28,11 +28,11 @@ Sources: KIP-98, KIP-360, KIP-447, KIP-890.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["ENDS", "MOST_EVENTS", "MOST_PARTITIONS", "MOST_PRODUCERS", "STATUSES", "Step", "Transactions"]
+__all__ = ["ENDS", "MOST_EVENTS", "MOST_PARTITIONS", "MOST_PRODUCERS", "STATUSES", "Step", "Transactions", "Write"]
 
 MOST_PRODUCERS: Final = 1 << 14
 """Transactional ids that are remembered (int)."""
@@ -115,6 +115,27 @@ class Step:
     record_bytes: int | None = None
     waited: bool = False
     error: str | None = None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Write:
+    """What a Produce request and its response say of a partition, both in one window, before anybody needs steps.
+
+    ``request`` and ``response`` make the steps. ``taken``: the request was taken without its step.
+    """
+
+    name: str
+    partition: tuple[str | None, int]
+    producer: tuple[int | None, int | None]
+    records: int
+    record_bytes: int
+    connection: int
+    correlation_id: int | None
+    frame: int
+    offset: int
+    request: Callable[[], Step]
+    response: Callable[[], Step]
+    taken: bool = False
 
 
 @dataclass(slots=True)
@@ -217,6 +238,49 @@ class Transactions:
             rows, self._given_up = self._given_up, []
             yield from rows
 
+    def asks(self, write: Write) -> Iterator[dict[str, Any]]:
+        """Takes the request of a write: as a number, if it adds to a partition that its transaction has already."""
+        if len(self._asked) < _MOST_ASKED and self._adds(write) is not None:
+            now = self._known[write.name].now
+            assert now is not None
+            now.sent += write.records
+            write.taken = True
+            key = (write.connection, write.correlation_id)
+            waiting = self._asked.get(key)
+            if waiting is not None and waiting[0].frame != write.frame:
+                del self._asked[key]
+            return iter(())
+        return self.add(write.request())
+
+    def answers(self, write: Write) -> Iterator[dict[str, Any]]:
+        """Takes the response."""
+        if not write.taken:
+            return self.add(write.response())
+        mine = self._adds(write)
+        if mine is None:
+            return self._told(write.request(), write.response())
+        one = self._known[write.name] = self._known.pop(write.name)
+        assert one.now is not None
+        for sums in (mine, one.now):
+            sums.records += write.records
+            sums.record_bytes += write.record_bytes
+        return iter(())
+
+    def _adds(self, write: Write) -> _Partition | None:
+        """The partition that a write only adds to: its transaction is open, and nothing else is new."""
+        one = self._known.get(write.name)
+        now = None if one is None else one.now
+        if one is None or now is None or now.end is not None or now.client is None:
+            return None
+        if (now.producer_id, now.epoch) != write.producer or (one.producer_id, one.epoch) != write.producer:
+            return None
+        if now.producer_id is None or self._names.get(now.producer_id) != write.name:
+            return None
+        mine = now.partitions.get(write.partition)
+        if mine is None or mine.first is None or not mine.first <= write.offset:
+            return None
+        return mine if write.connection in now.connections else None
+
     def rest(self) -> Iterator[dict[str, Any]]:
         """Rows of all others, at the end of the capture."""
         for one in self._known.values():
@@ -266,6 +330,11 @@ class Transactions:
         asked.remove(step)
         if not asked:
             del self._asked[answer.connection, answer.correlation_id]
+        yield from self._told(step, answer)
+
+    def _told(self, step: Step, answer: Step) -> Iterator[dict[str, Any]]:
+        """Takes a response with its request."""
+        assert step.transactional_id is not None
         one = self._producer(step.transactional_id)
         if answer.error not in (None, _NONE):
             yield from self._refused(one, step, answer)

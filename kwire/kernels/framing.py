@@ -58,6 +58,7 @@ from kwire.kernels.doubting import (
     LARGEST_BATCH,
     TORN,
     confirm,
+    exchanged_here,
     is_doubted,
     is_torn,
     note_versions,
@@ -432,8 +433,9 @@ def _skip_size(window: Window, capture: Capture, rows: Array, reader: Any, size:
     stream = capture.streams[reader.stream]
     mark_here(window, capture, rows, reader, size, Status.MALFORMED, reason)
     stream.synced = 0
-    # A frame does begin here: responses go on behind it, and which requests wait for theirs is known.
-    stream.certain = 2 if reader.response == 1 and stream.certain in (1, 2) else 0
+    # A frame does begin here, the first one where the SYN says: responses go on behind it, and which requests wait for
+    # theirs is known.
+    stream.certain = 2 if reader.response == 1 and stream.certain in (-1, 1, 2) else 0
     stream.searched = -1
     stream.skipped = 4
     reader.pos += 4
@@ -457,6 +459,11 @@ def _next_frame(
         if reader.pos >= stream.proven:
             stream.certain = 1 if reader.pos == stream.proven else stream.certain
             stream.proven = -1
+    ahead = reader.response == 1 and asked.gives_way == 1
+    if ahead and (available < 8 or asked_before(window, capture, reader, at, reader.now) < 0):
+        # Its request has been seen, perhaps, and is read later.
+        reader.wake = NEVER
+        return BLOCKED
     follows = _token_follows(window, capture, table, reader, asked, at, available)
     if follows == NEED_MORE:
         return WAITS if reader.response == 0 else BLOCKED
@@ -503,6 +510,14 @@ def _next_frame(
         stream.certain = 1  # it begins where the SYN says
     elif stream.certain == 0 and reader.pos - stream.searched > LARGEST_BATCH:
         stream.certain = 1 if reader.response == 1 else 2
+    elif (
+        reader.response == 1
+        and (stream.certain == 0 or stream.certain == TORN)
+        and whole
+        and not token
+        and exchanged_here(window, capture, table, scratch, reader)
+    ):
+        stream.certain = 1
     elif (stream.certain == HOLED or stream.certain == TORN) and whole:
         stop = reader.run_end + reader.shift
         fits = body_there(window, capture, table, scratch, reader, at, stop, reader.now) in (FITS, NOT_KNOWN)
@@ -512,6 +527,12 @@ def _next_frame(
             stream.answered = 0
     if reader.response == 0 and whole and not token:
         other = scratch.readers[1]
+        answers = capture.streams[other.stream]
+        if answers.next <= answers.proven and reader.gave_way != reader.pos:
+            # It has room for one position: what is proven is read before something else is.
+            reader.gave_way = reader.pos
+            reader.gives_way = 1
+            return WAITS
         doubted = is_doubted(stream, other, capture.streams[other.stream])
         if doubted and confirm(window, capture, table, scratch, reader, size) == WAITS:
             return WAITS
@@ -669,7 +690,7 @@ def _read_direction(
         reader.reading = 0
         reader.first = reader.after
     reader.fresh = 0
-    if reader.over == 1 and reader.blocked == 0:
+    if reader.over == 1 and reader.blocked == 0 and asked.gives_way == 0:
         end_lost(window, capture, reader)
     return READ
 
@@ -684,7 +705,7 @@ def _read_both(
             said = _read_direction(window, capture, table, scratch, rows, asked, asked)
             if said != READ:
                 return said
-            if answered.blocked == 1 or capture.streams[answered.stream].synced != 1:
+            if answered.blocked == 1 or capture.streams[answered.stream].synced != 1 or asked.gives_way == 1:
                 # A request may be the one that it waits for, or say which answers are to be expected.
                 answered.fresh = 1
         ready = answered.fresh == 1 or (answered.blocked == 1 and answered.wake <= answered.now)
@@ -692,6 +713,11 @@ def _read_both(
             said = _read_direction(window, capture, table, scratch, rows, answered, asked)
             if said != READ:
                 return said
+        if asked.gives_way == 1:
+            asked.gives_way = 0
+            asked.fresh = 1
+            answered.fresh = 1
+            continue
         now = following_packet(window, capture, asked, answered)
         if now == NEVER:
             return READ

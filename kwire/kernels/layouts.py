@@ -365,7 +365,7 @@ class Stream(Row):
     reference: Wide
     """Highest position seen, -1 before the first; what the next sequence number is resolved against."""
     start: Wide
-    """Position of the first byte of the stream if its SYN was seen, else -1."""
+    """Position of the first byte of the stream if its SYN was seen, or the client acknowledged it alone; else -1."""
     start_order: int
     """When it was seen, as the number of a packet."""
     next: Wide

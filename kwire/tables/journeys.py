@@ -29,7 +29,7 @@ from kwire.kernels.engine import choose
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
 from kwire.kernels.partitions import count_records
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
-from kwire.records.arrow_types import DICTIONARY, TIMESTAMP
+from kwire.records.arrow_types import TIMESTAMP
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, Run, words
@@ -152,6 +152,14 @@ _KINDS: Final = np.zeros(2 * max(ApiKey) + 2, np.uint8)
 for _api, _response in _OF:
     _KINDS[2 * _api + _response] = 1
 _KINDS[2 * ApiKey.OFFSET_FETCH] = 1
+_EVENT_OF: Final = np.full(len(_KINDS), NONE, np.int8)
+for _place, _event in zip(
+    _OF,
+    (Kind.PRODUCE, Kind.ACKNOWLEDGED, Kind.ASK, Kind.FETCH, Kind.COMMIT, Kind.COMMITTED, Kind.GROUP),
+    strict=True,
+):
+    _EVENT_OF[2 * _place[0] + _place[1]] = _event
+_BLANK: Final = np.array((NONE,) * len(EVENT), EVENT)
 
 
 def _program(secrets: bool, api: int, response: int, version: int) -> Program | None:
@@ -190,6 +198,8 @@ class _State:
         self.journeys = Journeys()
         self.topics = _Texts()
         self.whos = _Texts()
+        self.brokers: list[bool] = []
+        """Which of them are brokers."""
         self.groups = _Texts()
         self.captures: list[tuple[int, str]] = []
         """From which frame on the capture has which name."""
@@ -223,7 +233,7 @@ class _Maker(Maker):
             old = state.topics.number(uuid_text(_uuid(id_)))
             new = state.topics.number(name)
             before = events["order"] <= cut
-            yield from self._rows(state.journeys.add(events[before], cut + 1))
+            yield from self._rows(state.journeys.add(events[before], cut + 1, now=True))
             state.journeys.rename(partial(_renamed, old, new))
             events = events[~before]
         yield from self._rows(state.journeys.add(events, until))
@@ -241,14 +251,7 @@ class _Maker(Maker):
         rows, found, _ = self._programs.run(frames, there)
         of = rows[job_column(found)]
         api, response = frames["api"][of], frames["response"][of]
-        kinds = np.select(
-            [
-                (api == key) & (response == side)
-                for key, side in _OF
-            ],
-            [Kind.PRODUCE, Kind.ACKNOWLEDGED, Kind.ASK, Kind.FETCH, Kind.COMMIT, Kind.COMMITTED, Kind.GROUP],
-            NONE,
-        )  # fmt: skip
+        kinds = _EVENT_OF[2 * api + response].astype(np.int64)
         made = self._of_frames(frames, of, kinds)
         made["part"] = self._parts(frames, found, of)
         values = [value_column(found, register) for register in range(_REGISTERS)]
@@ -269,14 +272,14 @@ class _Maker(Maker):
         fetched = self._fetched(frames, found, of, kinds == Kind.FETCH)
         made = np.concatenate([lost, made, fetched, *self._offsets_fetched(frames, there)])
         reads = np.isin(made["kind"], (Kind.ASK, Kind.FETCH))
-        brokers = np.array([_is_broker(client) for _, client in self._state.whos.known], bool)
-        return made[~(reads & np.append(brokers, False)[made["who"]])]
+        known, brokers = self._state.whos.known, self._state.brokers
+        brokers += [_is_broker(client) for _, client in known[len(brokers) :]]
+        return made[~(reads & np.array([*brokers, False], bool)[made["who"]])]
 
     def _of_frames(self, frames: Frames, of: Array, kinds: Array) -> Array:
         """Events with what is known of their frames."""
         made = np.empty(len(of), EVENT)
-        for name in EVENT.names or ():
-            made[name] = NONE
+        made[:] = _BLANK
         made["kind"], made["order"] = kinds, frames.numbers[of]
         time, latency = frames["time"][of], frames["latency"][of]
         made["time"] = np.where(time == NO_TIME, NONE, time)
@@ -288,35 +291,29 @@ class _Maker(Maker):
     def _who(self, frames: Frames, of: Array) -> Array:
         slots, sides, clients = frames["slot"][of], frames["client_side"][of], frames["client"][of]
         numbers = frames.of_connections("number", slots)
-        distinct, first, which = np.unique(
-            np.stack([numbers, clients], axis=1), axis=0, return_index=True, return_inverse=True
-        )
+        width = int(clients.max(initial=0)) + 2
+        distinct, which = columns.distinct(slots.astype(np.int64) * width + clients + 1)
+        first = np.empty(len(distinct), np.int64)
+        first[which[::-1]] = np.arange(len(of) - 1, -1, -1)
         found = np.empty(len(distinct), np.int64)
-        for place, (number, client) in enumerate(distinct.tolist()):
+        for place, row in enumerate(first.tolist()):
+            number, client = int(numbers[row]), int(clients[row])
             known = self._clients.get((number, client))
             if known is None:
-                row = int(first[place])
                 host = frames.ends(int(slots[row]))[int(sides[row]) & 1].host
                 known = self._state.whos.number((host, frames.client_id(client)))
                 if len(self._clients) >= _MOST_CLIENTS:
                     self._clients.clear()
                 self._clients[number, client] = known
             found[place] = known
-        return found[which.reshape(-1)]
+        return found[which]
 
     def _parts(self, frames: Frames, found: Array, of: Array) -> Array:
         """A number for topic and partition: that of the topic in its upper half."""
-        which = np.arange(len(found))
-        number = np.full(len(found), NONE)
-        for texts in (
-            self._topics.ids(frames.data, found),
-            self._topics.names(frames.data, found, frames.numbers[of]),
-        ):
-            coded = columns.in_type(texts.column(which), DICTIONARY)
-            known = [NONE if one is None else self._state.topics.number(one) for one in coded.dictionary.to_pylist()]
-            index = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-            mine = np.array([*known, NONE], np.int64)[index]
-            number = np.where(mine >= 0, mine, number)
+        number = self._topics.names(frames.data, found, frames.numbers[of]).numbered(self._state.topics.number)
+        if (number < 0).any():
+            by_id = self._topics.ids(frames.data, found).numbered(self._state.topics.number)
+            number = np.where(number < 0, by_id, number)
         return _part(number, value_column(found, R_PARTITION))
 
     def _produced(self, frames: Frames, found: Array, made: Array, at: Array) -> None:

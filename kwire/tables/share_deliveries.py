@@ -15,6 +15,7 @@ from kwire.records.arrow_types import TIMESTAMP
 from kwire.tables import showing
 from kwire.tables.definition import CaptureTable
 from kwire.tables.histories import AFTER, BEFORE, STEP, maker
+from kwire.tables.share_steps import ShareColumns
 from kwire.tables.showing import Column
 
 __all__ = ["SCHEMA", "TABLE"]
@@ -63,7 +64,7 @@ TABLE: Final = CaptureTable(
     file="capture",
     statuses=STATUSES,
     words={"outcome": OUTCOMES},
-    maker=maker(DELIVERIES),
+    maker=maker(DELIVERIES, ShareColumns),
     filters=False,
     history=DELIVERIES,
     asked=(STEP,),

@@ -13,7 +13,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -44,6 +44,8 @@ R_TOPIC_ID: Final = 1
 R_NAME, R_ID = range(2)
 """Registers of the programs that find both together."""
 
+_NAMES: Final = ("name", "topic_name", "topic")
+"""How schemas call the name of a topic beside its ``topic_id``."""
 _NO_TOPIC_ID: Final = bytes(16)
 _METADATA_ID: Final = METADATA_TOPIC_ID.bytes
 
@@ -142,10 +144,13 @@ class Topics:
         """Takes the pairs of names and ids in the messages of a window that have both. New pairs are kept, in order."""
         self._name_of.update((id_, name) for _, id_, name in self._learnt)
         self._learnt = []
-        api = frames["api"]
-        if not self._learns or api.max(initial=0) <= ApiKey.FETCH:
+        if not self._learns or frames["api"].max(initial=0) <= ApiKey.FETCH:
             return []
-        rows = np.flatnonzero((frames["status"] == Status.OK) & _names_topics(api, frames["response"]))
+        kinds, looked = _kinds(schema.generation())
+        rows = np.flatnonzero(frames.with_body(kinds) & (frames["status"] == Status.OK))
+        if not len(rows):
+            return []
+        _look(kinds, looked, 2 * frames["api"][rows] + frames["response"][rows])
         of_job, pairs, _ = self._pairs.run(frames, rows)
         data = frames.data
         number = frames.numbers[of_job[job_column(pairs)]]
@@ -164,10 +169,24 @@ class Topics:
         return new
 
 
-def _names_topics(api: Array, response: Array) -> Array:
-    """Which frames may name topics by name and id. ``_pair_program`` then decides by the layout."""
-    # Not Produce and Fetch, the bulk of the traffic, which never have both, and not messages without a layout.
-    return (api > ApiKey.FETCH) & (api <= max(schema.api_keys())) & (api != ApiKey.API_VERSIONS) & (response >= 0)
+@lru_cache(maxsize=1)
+def _kinds(generation: int) -> tuple[Array, Array]:
+    """1 for kinds of frames that may name topics by name and id, as ``Frames.with_body`` takes them, and 1 for those
+    that were looked at. ``_pair_program`` then decides by the layout."""
+    kinds = np.ones(2 * max(schema.api_keys()) + 2, np.uint8)
+    # Not Produce and Fetch, the bulk of the traffic, which never have both.
+    kinds[: 2 * ApiKey.FETCH + 2] = kinds[2 * ApiKey.API_VERSIONS : 2 * ApiKey.API_VERSIONS + 2] = 0
+    return kinds, 1 - kinds
+
+
+def _look(kinds: Array, looked: Array, met: Array) -> None:
+    """Looks at the kinds of messages that are met for the first time."""
+    for kind in np.unique(met[looked[met] == 0]).tolist():
+        api, response = kind >> 1, kind & 1
+        message = (schema.response if response else schema.request)(api)
+        found = (layouts(api, response, one, secrets=True) for one in (() if message is None else message.versions))
+        kinds[kind] = any(one is not None and _topic_pair(one[-1], "") is not None for one in found)
+        looked[kind] = 1
 
 
 def numbers_of(names: NameTable, data: Array, sets: Array, register: int) -> Array:
@@ -188,7 +207,7 @@ def _pair_program(secrets: bool, api: int, response: int, version: int) -> Progr
 def _topic_pair(struct: StructLayout, path: str) -> tuple[str, str, str] | None:
     """Paths of a topic's name, its id, and the later one of both, in the first struct that has both."""
     names = [one.name for one in struct.fields if isinstance(one.type, PrimitiveLayout)]
-    named = next((one for one in ("name", "topic_name", "topic") if one in names), None)
+    named = next((one for one in _NAMES if one in names), None)
     if named is not None and "topic_id" in names:
         last = max(named, "topic_id", key=names.index)
         return path + named, path + "topic_id", path + last

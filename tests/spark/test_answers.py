@@ -53,6 +53,7 @@ def test_audit(spark: SparkSession) -> None:
     assert {tuple(row["formats"]) for row in brief} == {()}
 
 
+@pytest.mark.wide
 def test_findings_and_lineage(spark: SparkSession) -> None:
     # So low that traffic of clients that do nothing wrong has findings of most rules.
     low = rules.Thresholds(
@@ -102,6 +103,7 @@ def _table(spark: SparkSession, name: str, rows: list[dict[str, Any]]) -> Any:
     return spark.createDataFrame(pa.Table.from_pylist(made, schema=schema))
 
 
+@pytest.mark.wide
 def test_findings_look_once_at_the_columns_of_each_table(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """With Spark Connect each look at the columns of a table asks the server."""
     tables = {
@@ -122,6 +124,7 @@ def test_findings_look_once_at_the_columns_of_each_table(spark: SparkSession, mo
     assert found.columns == rules.SCHEMA.names
 
 
+@pytest.mark.wide
 def test_rules_of_histories_and_producers(spark: SparkSession) -> None:
     """A group, a topic and a producer each come together, whichever clients and tables their rows are of."""
     event = {"group_id": "g", "kind": "consumer"}
@@ -174,6 +177,7 @@ def test_rules_of_histories_and_producers(spark: SparkSession) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.wide
 def test_what_an_aborted_transaction_commits_does_not_count(spark: SparkSession) -> None:
     place = {"group_id": "g", "topic": "t", "partition": 0}
     calls = [
@@ -196,6 +200,7 @@ def test_what_an_aborted_transaction_commits_does_not_count(spark: SparkSession)
     assert sorted((row["rule"], row["count"]) for row in found) == [("lag", 19_980), ("offsets-back", 1)]
 
 
+@pytest.mark.wide
 def test_a_group_is_compared_with_logs_of_its_own_cluster(spark: SparkSession) -> None:
     place = {"group_id": "g", "topic": "t", "partition": 0}
     end = {**place, "group_id": None, "api_name": "Fetch", "direction": "response"}

@@ -114,8 +114,8 @@ def confluent_kafka(broker: Broker | Proxy, topic: str = TOPIC) -> list[bytes]:
 def kcat(broker: Broker | Proxy, topic: str = TOPIC) -> list[bytes]:
     """kcat, which is librdkafka too, mostly of an older version."""
     if shutil.which("kcat") is None:
-        # .ci/setup --tools has installed it, unless apt-get could not be asked.
-        raise MissingError("kcat is not installed", unreachable=True)
+        # In continuous integration .ci/setup --tools stops without it, unless its package cannot be fetched.
+        raise MissingError("kcat is not installed, and apt-get could not fetch it", unreachable=True)
 
     def run(*words: str, given: bytes = b"") -> bytes:
         command = ["kcat", "-b", broker.bootstrap, *words]

@@ -146,11 +146,13 @@ def _kept(one: object, deep: int = 4) -> int:
 class Finder:
     """Takes batches of the tables that ``needed`` names, in the order of each capture, and gives findings.
 
-    Raises ``ValueError`` for a rule that does not exist.
+    Raises ``ValueError`` for a rule that does not exist, and for ``thresholds`` that are none.
     """
 
     def __init__(self, rules: Iterable[str] | None = None, thresholds: Thresholds | None = None) -> None:
-        limits = thresholds or Thresholds()
+        limits = Thresholds() if thresholds is None else thresholds
+        if not isinstance(limits, Thresholds):
+            raise ValueError(f"not {limits!r}: thresholds is kwire.report.findings.Thresholds")
         self._rules = [rule(limits) for rule in _chosen(rules)]
         self._by_process = any(rule.by_process for rule in self._rules)
         self._software: dict[tuple[str, int], str] = {}

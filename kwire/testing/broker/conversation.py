@@ -31,6 +31,7 @@ from kwire.protocol.error_codes import ErrorCode
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import NO_VERSIONS
 from kwire.testing.broker.apis import HANDLERS
+from kwire.testing.broker.apis.refusing import refuse
 from kwire.testing.broker.asking import NEVER, Ask, Wait
 from kwire.testing.broker.authentication import Login, RefusedLoginError
 from kwire.testing.broker.cluster import Cluster, Node
@@ -226,12 +227,7 @@ class Conversation:
         handler = HANDLERS.get(ask.key)
         if handler is not None:
             return handler(ask)
-        made: Any = _bare(ask.key)
-        if not hasattr(made, "error_code"):
-            raise ProtocolError(f"{schema.api_keys()[ask.key]} is not answered by this broker")
-        made.error_code = ask.forced or ErrorCode.UNSUPPORTED_VERSION
-        answer: WireMessage = made
-        return answer
+        return refuse(ask, ask.forced or ErrorCode.UNSUPPORTED_VERSION)
 
     def _answer(self, pending: _Pending, answer: WireMessage) -> None:
         pending.wait = None

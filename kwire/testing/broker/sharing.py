@@ -141,6 +141,10 @@ class SharePartition:
             del self.states[self.start]
             self.start += 1
 
+    def lag(self) -> int:
+        """Records from the start on that are not done."""
+        return self.log.end - self.start - sum(one is None for one in self.states.values())
+
     def due(self) -> float:
         """When a lock ends."""
         return min((one.until for one in self.states.values() if one is not None), default=NEVER)
@@ -258,6 +262,16 @@ class Share:
             found.states = {offset: one for offset, one in found.states.items() if offset >= found.log.start}
             found.start = found.log.start
         return found
+
+    def restart(self, topic: Topic, number: int, offset: int) -> None:
+        """Let a partition begin at an offset, and forget what was made of its records."""
+        log = topic.logs[number]
+        self.partitions[topic.id, number] = SharePartition(log, min(max(offset, log.start), log.end))
+
+    def forget(self, topic: Topic) -> None:
+        """Forget what was made of a topic."""
+        for place in [place for place in self.partitions if place[0] == topic.id]:
+            del self.partitions[place]
 
     # -- time
 

@@ -147,7 +147,7 @@ def values(kind: str, count: int, size: int) -> list[bytes]:
     return [(pcap(inner.packets) * 10)[:size]] * count
 
 
-@pytest.mark.wide(keep=2)
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", ["random", "zeros", "text", "captures"])
 @pytest.mark.parametrize("form", ["pcap", "pcapng"])
 def test_cuts_are_made_at_packets(kind: str, form: str) -> None:

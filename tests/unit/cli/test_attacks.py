@@ -80,6 +80,7 @@ def test_the_bit_of_control_records_shows_no_secret(tmp_path: Path, capsys: pyte
     assert "HUNTER" not in shown
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("planted", ["partition.metadata", "00000000000000000000.index"])
 def test_a_pipe_beside_a_segment_is_not_waited_for(planted: str, tmp_path: Path) -> None:
     (tmp_path / LOG).write_bytes(encode([Record(value=b"v")]))
@@ -87,6 +88,7 @@ def test_a_pipe_beside_a_segment_is_not_waited_for(planted: str, tmp_path: Path)
     assert "v" in run("decode", tmp_path, "--check-indexes").stdout
 
 
+@pytest.mark.wide
 def test_what_beside_a_segment_never_ends_is_not_read_to_its_end(tmp_path: Path) -> None:
     (tmp_path / LOG).write_bytes(encode([Record(value=b"v")]))
     (tmp_path / "partition.metadata").symlink_to("/dev/zero")
@@ -114,6 +116,7 @@ def test_synonyms_of_a_long_name_cost_what_they_are_long() -> None:
     assert lines(lambda: to_json(made, 4), 400_000) > 1000
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize(
     "args",
     [

@@ -43,7 +43,7 @@ def test_every_private_part_is_there_with_this_numba() -> None:
     assert fence.closed() == []
 
 
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("part", "closed"),
     [
@@ -226,6 +226,7 @@ print(len(compiling.compiled(intern_all).signatures))
 """
 
 
+@pytest.mark.wide
 def test_machine_code_is_loaded_ahead_where_it_is_kept_and_none_is_compiled(tmp_path: Path) -> None:
     def said(code: str) -> list[str]:
         done = subprocess.run(
@@ -248,6 +249,7 @@ def test_machine_code_is_loaded_ahead_where_it_is_kept_and_none_is_compiled(tmp_
     assert said(AHEAD) == ["0 False", "0"]
 
 
+@pytest.mark.wide
 def test_code_that_is_loaded_needs_nothing_of_what_numba_can_compile(tmp_path: Path) -> None:
     for compiling in (True, False):
         done = subprocess.run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -57,13 +57,21 @@ def rows(name: str, made: Iterable[Row]) -> tuple[str, pa.RecordBatch]:
     return name, pa.RecordBatch.from_pylist(whole, schema=schema)
 
 
+def parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch in parts: of 7 rows, and each of twice as many as the one before."""
+    first, size = 0, 7
+    while first < batch.num_rows:
+        yield batch.slice(first, size)
+        first, size = first + size, 2 * size
+
+
 def found(rule: str, *batches: tuple[str, pa.RecordBatch], **changes: Any) -> list[Finding]:
     finder, other = (Finder([rule], Thresholds(**changes)) for _ in range(2))
     for name, batch in batches:
         # As reading gives them: in parts, and as commands read them, with dictionaries.
-        for first in range(0, batch.num_rows, 7):
-            finder.add(name, batch.slice(first, 7))
-            other.add(name, batch.slice(first, 7).cast(with_dictionaries(batch.schema)))
+        for part in parts(batch):
+            finder.add(name, part)
+            other.add(name, part.cast(with_dictionaries(batch.schema)))
     made = finder.result()
     assert other.result() == made
     findings.batch_of(made).validate(full=True)

@@ -265,3 +265,42 @@ def test_no_record_has_two_members_and_none_is_lost(steps: list[tuple[str, str, 
             holds = {"a": set(), "b": set()}
         assert all(at in done or at >= part.start or times[at] == MOST_DELIVERIES for at in range(log.end))
         assert part.start <= log.end
+
+
+def test_administrators_see_set_and_forget_where_a_group_begins() -> None:
+    of = bench()
+    write(of, 2)
+    one = Member(of, "a")
+    assert one.got() == [(0, 5, 1)]
+    assert one.acknowledge(0, 0, ACCEPT) == 0
+    assert one.acknowledge(2, 2, ACCEPT) == 0
+    describe, alter, delete = (
+        messages.DescribeShareGroupOffsetsRequest,
+        messages.AlterShareGroupOffsetsRequest,
+        messages.DeleteShareGroupOffsetsRequest,
+    )
+    client = of.client()
+
+    def told(topics: Any, group: str = "g") -> Any:
+        asked = describe(groups=[describe.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=topics)])
+        (found,) = client.ask(asked, 1).groups
+        parts = [part for topic in found.topics for part in topic.partitions]
+        return found.error_code, [(part.partition_index, part.start_offset, part.lag) for part in parts]
+
+    named = [describe.DescribeShareGroupOffsetsRequestTopic(topic_name="orders", partitions=[0, 9])]
+    assert told(None) == (0, [(0, 1, 4)])
+    assert told(named) == (0, [(0, 1, 4), (9, -1, -1)])
+    assert told(None, "other") == (ErrorCode.GROUP_ID_NOT_FOUND, [])
+    assert told(named, "other") == (0, [(0, -1, -1), (9, -1, -1)])
+    part = alter.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=3)
+    begin = alter(
+        group_id="g", topics=[alter.AlterShareGroupOffsetsRequestTopic(topic_name="orders", partitions=[part])]
+    )
+    forget = delete(group_id="g", topics=[delete.DeleteShareGroupOffsetsRequestTopic(topic_name="orders")])
+    assert client.ask(begin, 0).error_code == ErrorCode.NON_EMPTY_GROUP
+    assert client.ask(forget, 0).error_code == ErrorCode.NON_EMPTY_GROUP
+    assert one.beat(["orders"], epoch=-1).error_code == 0
+    assert client.ask(begin, 0).responses[0].partitions[0].error_code == 0
+    assert told(None) == (0, [(0, 3, 3)])
+    assert client.ask(forget, 0).responses[0].error_code == 0
+    assert told(None) == (0, [])

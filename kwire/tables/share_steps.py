@@ -1,0 +1,169 @@
+"""What share messages say, found by programs: the same as the readers of ``kwire.history.shares`` make of bodies.
+
+A body has records, mostly, of which nothing is wanted. So it is not decoded: a program finds ranges of offsets
+(``kwire.kernels.programs``), and these become what steps say. Whatever a program cannot read, or has too many parts, is
+left to the readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+
+from kwire.capture.frames import Frames
+from kwire.history.shares import acks_of, place_of
+from kwire.history.steps import Found, Said
+from kwire.kernels.layouts import ABSENT, Status
+from kwire.kernels.programs import Each, Program, compile_program, job_column, value_column
+from kwire.schema.keys import ApiKey
+from kwire.tables.locating import Programs, layouts
+from kwire.tables.topics import Names
+from kwire.wire import ZERO_UUID, uuid_text
+
+__all__ = ["ShareColumns"]
+
+Array = Any
+
+_MOST: Final = 4096
+"""Parts of one body. Readers bound what a body may become, which so many do not reach."""
+
+_REGISTERS: Final = 11
+(
+    R_ARRAY, R_TOPIC, R_PARTITION, R_CODE, R_FIRST, R_LAST, R_COUNT, R_GROUP, R_MEMBER, R_EPOCH, R_LOCK,
+) = range(_REGISTERS)  # fmt: skip
+_PART, _RANGE = range(2)
+_ACKS: Final = "topics.partitions.acknowledgement_batches"
+_ACQUIRED: Final = "responses.partitions.acquired_records"
+_ASKS: Final = {
+    "group_id": R_GROUP,
+    "member_id": R_MEMBER,
+    "share_session_epoch": R_EPOCH,
+    "topics.topic_id": R_TOPIC,
+    "topics.partitions.partition_index": R_PARTITION,
+    f"{_ACKS}.first_offset": R_FIRST,
+    f"{_ACKS}.last_offset": R_LAST,
+}
+_TELLS: Final = {
+    "error_code": R_EPOCH,
+    "acquisition_lock_timeout_ms": R_LOCK,
+    "responses.topic_id": R_TOPIC,
+    "responses.partitions.partition_index": R_PARTITION,
+    f"{_ACQUIRED}.first_offset": R_FIRST,
+    f"{_ACQUIRED}.last_offset": R_LAST,
+    f"{_ACQUIRED}.delivery_count": R_COUNT,
+}
+_OF_CODE: Final = {
+    ApiKey.SHARE_FETCH: "responses.partitions.acknowledge_error_code",
+    ApiKey.SHARE_ACKNOWLEDGE: "responses.partitions.error_code",
+}
+
+
+def _program(api: int, response: int, version: int) -> Program | None:
+    """A row after what stands before the topics, one for each range, and one after each partition."""
+    both = layouts(api, response, version, secrets=True)
+    if both is None or api not in _OF_CODE:
+        return None
+    parts, ranges = ("responses.partitions", _ACQUIRED) if response else ("topics.partitions", _ACKS)
+    names = {one.name for one in both[-1].fields}
+    head = "share_session_epoch"
+    if response:
+        head = "acquisition_lock_timeout_ms" if "acquisition_lock_timeout_ms" in names else "error_message"
+    return compile_program(
+        both,
+        _TELLS | {_OF_CODE[ApiKey(api)]: R_CODE} if response else _ASKS,
+        lists={} if response else {f"{_ACKS}.acknowledge_types": R_COUNT},
+        emit_after=head,
+        emit_each=Each({parts: _PART, ranges: _RANGE}, R_ARRAY),
+    )
+
+
+def _at(register: int) -> int:
+    """The place of a register's value in a row."""
+    return 1 + 2 * register
+
+
+class ShareColumns:
+    """Finds what the frames of a window say."""
+
+    def __init__(self) -> None:
+        self._programs = Programs(_program, _REGISTERS)
+        self._groups = Names()
+        self._members = Names()
+        self._ids: dict[bytes, tuple[UUID, str]] = {}
+
+    def __call__(self, frames: Frames, rows: Array, names: Callable[[UUID, int], str | None]) -> dict[int, Found]:
+        """What rows of ``frames`` say, by their number among ``rows``. Those that are left out have to be decoded."""
+        good = np.flatnonzero((frames["status"][rows] == Status.OK) & np.isin(frames["api"][rows], list(_OF_CODE)))
+        if not len(good):
+            return {}
+        right, found, failures = self._programs.run(frames, rows[good])
+        numbers = frames.numbers[right]
+        # Rows are in the order of their numbers.
+        number = good[np.searchsorted(frames.numbers[rows[good]], numbers)]
+        left = {int(np.searchsorted(numbers, frames.numbers[one.row])) for one in failures}
+        left |= set(np.flatnonzero(np.bincount(job_column(found), minlength=len(right)) > _MOST).tolist())
+        heads = found[value_column(found, R_ARRAY) == ABSENT]
+        groups = self._groups.numbers(frames.data, heads, R_GROUP).tolist()
+        members = self._members.numbers(frames.data, heads, R_MEMBER).tolist()
+        who = {
+            job: (self._groups.known[group] if group >= 0 else "", self._members.known[member] if member >= 0 else None)
+            for job, group, member in zip(job_column(heads).tolist(), groups, members, strict=True)
+        }
+        made: dict[int, list[tuple[str | None, str, Said]]] = {}
+        pieces: list[Any] = []
+        response, order = frames["response"][right].tolist(), numbers.tolist()
+        ends: dict[int, Said] = {}
+        for row in found.tolist():
+            job, array = row[0], row[_at(R_ARRAY)]
+            if job in left:
+                continue
+            if array == ABSENT:
+                pieces = []
+                group, member = who[job]
+                if response[job]:
+                    made[job], ends[job] = [], {"code": row[_at(R_EPOCH)]}
+                else:
+                    made[job] = [(group, "", {"member": member, "epoch": row[_at(R_EPOCH)]})]
+            elif array == _RANGE:
+                pieces.append(row)
+            else:
+                some, pieces = pieces, []
+                if response[job] or some:
+                    topic = self._topic(frames, row[_at(R_TOPIC)], order[job], names)
+                    place = place_of(topic, row[_at(R_PARTITION)])
+                    if response[job]:
+                        made[job].append((None, place, _told(topic, row, some)))
+                    else:
+                        group, _, said = made[job][0]
+                        made[job].append((group, place, {**said, "topic": topic, "acks": _acks(frames.data, some)}))
+        for job, said in ends.items():
+            made[job].append((None, "", said))
+        return {int(number[job]): tuple(some) for job, some in made.items()}
+
+    def _topic(self, frames: Frames, at: int, frame: int, names: Callable[[UUID, int], str | None]) -> list[str | None]:
+        data = frames.data[at : at + 16].tobytes()
+        known = self._ids.get(data)
+        if known is None:
+            if len(self._ids) >= _MOST:
+                self._ids.clear()
+            known = self._ids[data] = UUID(bytes=data), uuid_text(UUID(bytes=data))
+        id_, text = known
+        return [None, None] if id_ == ZERO_UUID else [names(id_, frame), text]
+
+
+def _told(topic: list[str | None], row: list[int], some: list[list[int]]) -> Said:
+    acquired = [[one[_at(R_FIRST)], one[_at(R_LAST)], one[_at(R_COUNT)]] for one in some]
+    lock = row[_at(R_LOCK)]
+    return {"topic": topic, "code": row[_at(R_CODE)], "acquired": acquired, "lock": 0 if lock == ABSENT else lock}
+
+
+def _acks(data: Array, some: list[list[int]]) -> list[list[int]]:
+    def types(one: list[int]) -> list[int]:
+        at = one[_at(R_COUNT)]
+        found: list[int] = data[at : at + one[_at(R_COUNT) + 1]].view(np.int8).tolist()
+        return found
+
+    return acks_of((one[_at(R_FIRST)], one[_at(R_LAST)], types(one)) for one in some)
