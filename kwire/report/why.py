@@ -317,9 +317,9 @@ class Record(Story):
             said.append(showing.readable(f"{reader} {one}{' ' if times else ': it '}{fate}.", None))
         for group, words in self.shared.items():
             if words:
-                times = "once" if len(words) == 1 else f"{len(words)} times"
+                often = "once" if len(words) == 1 else f"{len(words)} times"
                 fates = ", ".join(one.replace("_", " ") for one in words)
-                said.append(showing.readable(f"The share group {group} got it {times}: {fates}.", None))
+                said.append(showing.readable(f"The share group {group} got it {often}: {fates}.", None))
         return said
 
 

@@ -8,8 +8,8 @@ Needs what ``record.py`` needs. Beside each ``NAME.gz`` stands ``NAME.json``, as
                     are slow to give up partitions; a classic group beside them, and one of Kafka Streams
     classic         kafka-python, librdkafka and Java: cooperative-sticky groups whose members come and go, commits of
                     a process that freezes, topics that do not exist, acks=0, several requests on their way
-    sessions        librdkafka, old and new, and kafka-python: short SASL sessions, versions of one client_id, more
-                    consumers than the broker keeps fetch sessions for
+    sessions        librdkafka, old and new, and Java: short SASL sessions, versions of one client_id, more members of
+                    a share group than the broker has sessions for
     coordinators    kafka-python: the coordinator of a group moves between two brokers
 """
 
@@ -37,7 +37,7 @@ import toolchains  # noqa: E402
 from kafka import KafkaConsumer, KafkaProducer  # noqa: E402
 from kafka.admin import KafkaAdminClient  # noqa: E402
 from kafka_cluster import PASSWORD, USER, Cluster, Listener  # noqa: E402
-from record_findings import OUT, VALUE, fill, poll, recorded, topics  # noqa: E402
+from record_findings import OUT, VALUE, fill, recorded, topics  # noqa: E402
 from record_groups import CONFIG, SESSION_MS, Scene, Tour  # noqa: E402
 
 STICKY = "partition.assignment.strategy=org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
@@ -71,11 +71,13 @@ def shares(cluster: Cluster, out: Path) -> None:
             tour(f"share {name}-dead-letters {name}-dead-letters {name}-letters accept")
         for name, held in (("bad", 2500), ("near", 500)):
             tour(f"share {name}-lock-timeouts {name}-lock-timeouts {name}-locks hold={held} max.poll.records=1")
-            tour(f"share {name}-quick {name}-lock-timeouts {name}-locks accept max.poll.records=1")
-        for _ in range(30):
+        for _ in range(3):
             scene.fill("bad-locks", [b"accept"], 1)
             scene.fill("near-locks", [b"accept"], 1)
-            time.sleep(0.8)
+            time.sleep(12)
+        for name in BOTH:
+            for what in ("poison-records", "released-records", "dead-letters", "lock-timeouts"):
+                tour(f"leave {name}-{what}")
         short = f"session.timeout.ms={SESSION_MS}"
         tour(f"consumer bad-classic-group bad-classic-group orders {short}")
         with tempfile.TemporaryDirectory() as folder:
@@ -147,7 +149,7 @@ def classic(cluster: Cluster, out: Path) -> None:
             with contextlib.suppress(kafka.errors.KafkaError):
                 one.send("nowhere", VALUE)
             one.close()
-        for name, count in (("bad", 1020), ("near", 500)):
+        for name, count in (("bad", 220), ("near", 150)):
             blind: Any = ck.Producer(
                 {
                     "bootstrap.servers": at,
@@ -162,13 +164,13 @@ def classic(cluster: Cluster, out: Path) -> None:
                 if k % 50 == 49:
                     blind.flush(5)
             blind.flush(10)
-        for name, safe in (("bad", False), ("near", True)):
+        for name, safe, count in (("bad", False, 2400), ("near", True, 400)):
             quick: Any = ck.Producer(
                 {"bootstrap.servers": at, "client.id": f"{name}-unordered-retries", "acks": 1 if not safe else "all",
                  "enable.idempotence": safe, "batch.num.messages": 2, "linger.ms": 5,
                  "max.in.flight.requests.per.connection": 5}
             )  # fmt: skip
-            for _ in range(4000):
+            for _ in range(count):
                 quick.produce("ordered" if safe else "plain", VALUE, partition=0)
             quick.flush(30)
         for one in frozen:
@@ -205,7 +207,8 @@ one.close()
 
 def sessions(cluster: Cluster, out: Path) -> None:
     """Sessions of SASL and Fetch, and versions."""
-    at = cluster.bootstrap("CLIENT")
+    scene = Scene(cluster)
+    at = scene.at
     topics(at, some=1)
     fill(at, "some", 1, 5)
     ports = cluster.ports("CLIENT", "SHORT", "LONG")
@@ -228,21 +231,13 @@ def sessions(cluster: Cluster, out: Path) -> None:
         running += [reads(new, 15, "near-mixed-versions") for _ in range(2)]
         for one in running:
             one.wait(60)
-        alone = threading.Thread(target=_fetches, args=(at, "near-fetch-sessions", 4))
-        alone.start()
-        alone.join()
-        crowd = [threading.Thread(target=_fetches, args=(at, "bad-fetch-sessions", 20)) for _ in range(20)]
-        for each in crowd:
-            each.start()
-        for each in crowd:
-            each.join()
-
-
-def _fetches(at: str, name: str, seconds: float) -> None:
-    one = KafkaConsumer(bootstrap_servers=at, client_id=name, enable_auto_commit=False, fetch_max_wait_ms=200)
-    one.assign([kafka.TopicPartition("some", 0)])
-    poll(one, seconds)
-    one.close()
+        # The broker has one share session for all: the second member is refused each time.
+        tour = Tour(scene)
+        for name in ("near", "bad"):
+            tour(f"share {name}-fetch-sessions {name}-fetch-sessions some accept")
+            time.sleep(4)
+        time.sleep(20)
+        tour.end()
 
 
 # --- coordinators -----------------------------------------------------------------------------------------------------
@@ -267,7 +262,7 @@ def coordinators(cluster: Cluster, out: Path) -> None:
             admin.alter_partition_reassignments({place: [1, 2] if k % 2 else [2, 1]})
             time.sleep(1.5)
             with contextlib.suppress(kafka.errors.KafkaError):
-                admin.elect_leaders("PREFERRED", [place])
+                admin.elect_leaders(0, {place.topic: [place.partition]})
             time.sleep(4)
         admin.close()
         ends.set()
@@ -288,8 +283,8 @@ def _member(at: str, name: str, ends: threading.Event) -> None:
 FEW: dict[str, object] = {
     "listener.name.short.plain.connections.max.reauth.ms": 3000,
     "listener.name.long.plain.connections.max.reauth.ms": 60_000,
-    "max.incremental.fetch.session.cache.slots": 8,
-    "min.incremental.fetch.session.eviction.ms": 1,
+    "group.share.max.share.sessions": 1,
+    "group.share.max.size": 1,
 }
 PLAIN = Listener("SASL_PLAINTEXT", ("PLAIN",))
 NO_TOPICS: dict[str, object] = {"auto.create.topics.enable": "false"}

@@ -96,6 +96,7 @@ class Scene:
         self.told: list[dict[str, Any]] = []
         self.admin = AdminClient({"bootstrap.servers": cluster.bootstrap("INTERNAL")})
         self.processes: dict[str, subprocess.Popen[Any]] = {}
+        self.writer: Any = None
 
     def note(self, **what: Any) -> None:
         self.told.append({"time": time.time(), **what})
@@ -105,11 +106,12 @@ class Scene:
         self.admin.create_topics([NewTopic(name, partitions, 1)])[name].result()
 
     def fill(self, topic: str, values: Sequence[bytes], partitions: int, key: bool = False) -> None:
-        writer = Producer({"bootstrap.servers": self.at, "client.id": "filler"})
+        if self.writer is None:
+            self.writer = Producer({"bootstrap.servers": self.at, "client.id": "filler"})
         for number, value in enumerate(values):
             more = {"key": value} if key else {}
-            writer.produce(topic, value, partition=number % partitions, **more)
-        writer.flush(20)
+            self.writer.produce(topic, value, partition=number % partitions, **more)
+        self.writer.flush(20)
 
     def start(self, name: str, command: Sequence[str]) -> None:
         self.processes[name] = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)

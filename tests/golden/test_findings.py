@@ -95,6 +95,24 @@ def test_clients_that_behave_badly_are_found_and_no_others() -> None:
         assert one.evidence
 
 
+ALSO = {
+    ("rebalance-loop", "bad-cooperative-churn"),
+    ("poison-records", "bad-lock-timeouts"),
+    # Each commits all the time, so that some commits come too late.
+    *(("over-committing", f"{name}-commits-in-rebalance") for name in ("bad", "near")),
+}
+"""What else is true of these clients."""
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("name", OF_GROUPS)
+def test_groups_and_sessions_that_go_badly_are_found_and_no_others(name: str) -> None:
+    found = finder_of(name).result()
+    by = {(one.rule, one.client_id or one.group_id) for one in found}
+    assert by - ALSO == {(rule, f"bad-{rule}") for rule in OF_GROUPS[name]}
+    assert all(one.evidence for one in found)
+
+
 def test_dead_letters_of_a_share_group_are_found_where_the_broker_writes_them() -> None:
     (one,) = finder_of("../groups/letters").result()
     assert (one.rule, one.topic, one.count) == ("dead-letters", "dlq.shared", 4)
