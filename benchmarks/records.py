@@ -45,6 +45,7 @@ import pyarrow.compute as pc
 from _measuring import Spread, Turn, measure, passes
 from peers import Peer, UnableError, pieces, started
 
+from kwire.kernels.engine import MACHINE, using
 from kwire.records import CODECS, Codec, Record, decode, decode_sets, encode
 from kwire.records.compression import decompress
 
@@ -114,7 +115,8 @@ Batches = Iterator[Iterable[Any]]
 
 
 def columns(one: Case) -> pa.RecordBatch:
-    return decode_sets(np.frombuffer(one.data, np.uint8), one.starts, one.lengths).batch
+    with using(MACHINE):
+        return decode_sets(np.frombuffer(one.data, np.uint8), one.starts, one.lengths).batch
 
 
 def objects(one: Case) -> Batches:
