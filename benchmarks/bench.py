@@ -7,7 +7,7 @@ families are those of ``codec.py``, ``records.py`` and ``tshark.py``, where each
 described. All three take less than ten minutes once the peers in Java, Go and Rust are built (``peers``). What cannot
 be measured here is a line that says why.
 
-``--page`` writes the same figures as a page of the docs, with the pictures beside the others.
+``--page`` writes the same figures as a page of the docs, with the pictures beside it.
 """
 
 from __future__ import annotations
@@ -238,12 +238,12 @@ def docs_page(made: dict[str, Any], families: Mapping[str, list[dict[str, Any]]]
         parts.append(
             f"\nCPU time for a {family.unit}. The point is the median, the bar the middle half of the rounds:\n"
         )
-        parts.append(f"![CPU time of each contestant for a {family.unit}](../pictures/bench-{name}.svg)\n")
+        parts.append(f"![CPU time of each contestant for a {family.unit}](benchmarks-{name}.svg)\n")
     parts.append("## What was not measured\n")
     parts += [f"- {one}" for one in made["missing"] or ["Nothing was left out."]]
     parts.append("\n## Machine and versions\n\n| | |\n|---|---|")
     parts += [f"| {name} | {value} |" for name, value in {**made["machine"], **made["versions"]}.items()]
-    parts.append("\nAll figures: [benchmarks.json](benchmarks.json).")
+    parts.append("\nAll figures: `docs/results/benchmarks.json`.")
     return "\n".join(parts) + "\n"
 
 
@@ -297,7 +297,7 @@ def write(args: argparse.Namespace, made: dict[str, Any], families: Mapping[str,
         args.page.write_text(docs_page(made, families), "utf-8")
         args.page.with_suffix(".json").write_text(said, "utf-8")
         for name, found in families.items():
-            (ROOT / "docs" / "pictures" / f"bench-{name}.svg").write_text(sheet(panels(name, found)), "utf-8")
+            args.page.with_name(f"{args.page.stem}-{name}.svg").write_text(sheet(panels(name, found)), "utf-8")
 
 
 def _figures(families: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
