@@ -18,7 +18,7 @@ __all__ = ["Spread", "Turn", "measure", "passes"]
 Turn = Callable[[int], float]
 """Does a task so many times; the seconds of CPU that it took."""
 
-WARM = 0.3
+WARM = 0.2
 """Seconds of CPU before a contestant is measured: code that is compiled while it runs is compiled by then."""
 
 
@@ -67,9 +67,10 @@ def measure(turns: Mapping[str, Turn], rounds: int, seconds: float, warm: float 
             if spent >= warm:
                 break
             count = min(2 * count, max(1, int((warm - spent) * count / max(took, 1e-9))))
-        counts[name] = max(1, round(seconds * count / max(took, 1e-9)))
+        counts[name] = max(1, round(seconds * count / max(took, 1e-6)))
     times: dict[str, list[float]] = {name: [] for name in turns}
     for _ in range(rounds):
         for name, turn in turns.items():
-            times[name].append(turn(counts[name]) / counts[name])
+            # A clock that is too coarse says nothing.
+            times[name].append(max(turn(counts[name]), 1e-9) / counts[name])
     return {name: Spread.of(found) for name, found in times.items()}

@@ -7,7 +7,7 @@ families are those of ``codec.py``, ``records.py`` and ``tshark.py``, where each
 described. All three take less than ten minutes once the peers in Java, Go and Rust are built (``peers``). What cannot
 be measured here is a line that says why.
 
-``--page`` writes the same figures as a page of the docs, with the pictures beside the others.
+``--page`` writes the same figures as a page of the docs, with the pictures beside it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import os
 import platform
 import statistics
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -99,12 +100,12 @@ FAMILIES: dict[str, Family] = {
     "records": Family(
         "Records",
         "Record sets of 100 records a batch. Checksums are verified, all fields of all records are read, and what they "
-        "add up to is the same for all. The columns are Arrow arrays, which Python does not look into. Go and Rust "
+        "add up to is the same for all. kwire's columns are Arrow arrays, which Python does not look into. Go and Rust "
         "give pieces of what was decompressed, all others copies. kio cuts times to seconds. The floor decompresses, "
         "checksums and copies, and does nothing else.",
         "record",
         ("read",),
-        "columns",
+        "kwire columns",
         _records,
     ),
     "captures": Family(
@@ -216,16 +217,20 @@ def html_page(made: dict[str, Any], families: Mapping[str, list[dict[str, Any]]]
     return document("kwire beside others", body, styles=[_PAGE, STYLE])
 
 
+def _wrapped(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, 140, break_long_words=False, break_on_hyphens=False))
+
+
 def docs_page(made: dict[str, Any], families: Mapping[str, list[dict[str, Any]]]) -> str:
     """The same as a page of the docs, without the panels: those are pictures."""
     parts = [
         "# kwire beside others\n",
         "How fast kwire is, and where others are faster. `make bench` makes this page.\n",
     ]
-    parts.append(f"{made['how']} Measured on {made['day']}.\n")
+    parts.append(_wrapped(f"{made['how']} Measured on {made['day']}.") + "\n")
     for name, found in families.items():
         family = FAMILIES[name]
-        parts.append(f"## {family.title}\n\n{family.about}\n")
+        parts.append(f"## {family.title}\n\n{_wrapped(family.about)}\n")
         parts.append(f"How many times as long as {family.base}, geometric means. Below 1 is faster:\n")
         heads = ["contestant", *family.ways, "cases"]
         parts.append(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
@@ -233,12 +238,12 @@ def docs_page(made: dict[str, Any], families: Mapping[str, list[dict[str, Any]]]
         parts.append(
             f"\nCPU time for a {family.unit}. The point is the median, the bar the middle half of the rounds:\n"
         )
-        parts.append(f"![CPU time of each contestant for a {family.unit}](../pictures/bench-{name}.svg)\n")
+        parts.append(f"![CPU time of each contestant for a {family.unit}](benchmarks-{name}.svg)\n")
     parts.append("## What was not measured\n")
     parts += [f"- {one}" for one in made["missing"] or ["Nothing was left out."]]
     parts.append("\n## Machine and versions\n\n| | |\n|---|---|")
     parts += [f"| {name} | {value} |" for name, value in {**made["machine"], **made["versions"]}.items()]
-    parts.append("\nAll figures: [benchmarks.json](benchmarks.json).")
+    parts.append("\nAll figures: `docs/results/benchmarks.json`.")
     return "\n".join(parts) + "\n"
 
 
@@ -292,7 +297,7 @@ def write(args: argparse.Namespace, made: dict[str, Any], families: Mapping[str,
         args.page.write_text(docs_page(made, families), "utf-8")
         args.page.with_suffix(".json").write_text(said, "utf-8")
         for name, found in families.items():
-            (ROOT / "docs" / "pictures" / f"bench-{name}.svg").write_text(sheet(panels(name, found)), "utf-8")
+            args.page.with_name(f"{args.page.stem}-{name}.svg").write_text(sheet(panels(name, found)), "utf-8")
 
 
 def _figures(families: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:

@@ -50,6 +50,7 @@ import kwire
 from kwire import messages, payloads
 from kwire.codec import registry
 from kwire.codec.objects import WireMessage
+from kwire.kernels.engine import MACHINE, using
 from kwire.payloads import BodyOptions
 from kwire.schema import model
 
@@ -243,9 +244,14 @@ def kwire_columns(case: Case) -> Callable[[], pa.ChunkedArray]:
     options: BodyOptions = {"sized": False, "api": schema.api_name, "payloads": True, "secrets": True}
     key = schema.api_key
     assert key is not None
-    if schema.kind == "request":
-        return lambda: payloads.decode_requests(column, **options)
-    return lambda: payloads.decode_responses(column, key, version, **options)
+
+    def decode() -> pa.ChunkedArray:
+        with using(MACHINE):
+            if schema.kind == "request":
+                return payloads.decode_requests(column, **options)
+            return payloads.decode_responses(column, key, version, **options)
+
+    return decode
 
 
 def construct_codec(case: Case) -> Codec:

@@ -8,8 +8,8 @@ that the machine's mood is the same for all; figures are medians over the rounds
 record, and ratios are taken of medians. "x" is how many times as long the other one takes: above 1 kwire's columns are
 faster.
 
-- columns: ``decode_sets`` to Arrow. Nothing looks at single values in Python, as in pandas, polars or Spark.
-- objects: ``decode``, a Python object for each record.
+- kwire columns: ``decode_sets`` to Arrow. Nothing looks at single values in Python, as in pandas, polars or Spark.
+- kwire objects: ``decode``, a Python object for each record.
 - kafka-python, aiokafka (compiled with Cython), kio (not compressed, times cut to seconds): record objects.
 - construct, and construct compiled: batches declared with its stock classes (``_construct_records.py``).
 - With ``--outside``, Kafka's own classes in Java, kgo in Go and kafka-protocol in Rust (``peers``), each a process.
@@ -45,6 +45,7 @@ import pyarrow.compute as pc
 from _measuring import Spread, Turn, measure, passes
 from peers import Peer, UnableError, pieces, started
 
+from kwire.kernels.engine import MACHINE, using
 from kwire.records import CODECS, Codec, Record, decode, decode_sets, encode
 from kwire.records.compression import decompress
 
@@ -114,7 +115,8 @@ Batches = Iterator[Iterable[Any]]
 
 
 def columns(one: Case) -> pa.RecordBatch:
-    return decode_sets(np.frombuffer(one.data, np.uint8), one.starts, one.lengths).batch
+    with using(MACHINE):
+        return decode_sets(np.frombuffer(one.data, np.uint8), one.starts, one.lengths).batch
 
 
 def objects(one: Case) -> Batches:
@@ -191,7 +193,7 @@ def floor(one: Case) -> int:
 
 
 OBJECTS: dict[str, Callable[[Case], Batches]] = {
-    "objects": objects,
+    "kwire objects": objects,
     "kafka-python": kafka_python,
     "aiokafka": aiokafka,
     "kio": kio,
@@ -199,7 +201,7 @@ OBJECTS: dict[str, Callable[[Case], Batches]] = {
     "construct compiled": construct_compiled,
 }
 FLOOR = "floor"
-COLUMNS = "columns"
+COLUMNS = "kwire columns"
 
 
 def why_not(name: str, one: Case) -> str | None:
@@ -354,14 +356,14 @@ def main() -> None:
         names = [] if options.kwire else [*OBJECTS]
         others = [*names, FLOOR, *outside]
         widths = {name: max(13, len(name) + 1) for name in others}
-        print(f"{'':46}{COLUMNS:>9} {'MB/s':>6}" + "".join(f"{name:>{widths[name]}} {'x':>6}" for name in others))
+        print(f"{'':46}{COLUMNS:>14} {'MB/s':>6}" + "".join(f"{name:>{widths[name]}} {'x':>6}" for name in others))
         result["cases"] = []
         for one in all_cases(options.records):
             if options.only not in one.name:
                 continue
             found = run_case(one, outside, options.rounds, options.seconds, names)
             by = {name: Spread(*value).median * 1e9 for name, value in found["read"].items()}
-            line = f"{one.name:46}{by[COLUMNS]:9.1f} {found['bytes'] / by[COLUMNS] * 1000:6.0f}"
+            line = f"{one.name:46}{by[COLUMNS]:14.1f} {found['bytes'] / by[COLUMNS] * 1000:6.0f}"
             for name in others:
                 cell = f"{by[name]:{widths[name]}.1f} {by[name] / by[COLUMNS]:6.2f}" if name in by else ""
                 line += cell or f"{'-':>{widths[name]}} {'':6}"

@@ -4,7 +4,7 @@ Each is a small program (``go/main.go``, ``java/.../Peer.java``, ``rust/src/main
 and answers each with a line. It says first ``ready`` and its versions. Then:
 
     codec KIND KEY VERSION FILE   bodies of one API and version (KIND: request, response); ``ok``, if what is
-                                  read of each is written as the same bytes
+                                  read of each is written as the same bytes, and the program is warm
     records FILE                  record sets; ``ok``, how many records, and what their fields add up to
     run WHAT TIMES                WHAT is decode, encode or read; ``ok`` and nanoseconds of CPU of the process
 
