@@ -36,7 +36,7 @@ def heartbeat(ask: Ask) -> WireMessage:
     group = None if code else ask.cluster.group(body.group_id)
     if not code and group is None:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if not code and group is not None and (group.members or group.consumers is not None):
+    if not code and group is not None and (group.members or group.consumers is not None or group.streams is not None):
         code = ErrorCode.GROUP_ID_NOT_FOUND
     if code or group is None:
         return kind(error_code=code)
