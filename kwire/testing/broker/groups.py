@@ -27,7 +27,7 @@ from kwire import messages
 from kwire.protocol.error_codes import ErrorCode
 from kwire.testing.broker.asking import NEVER
 from kwire.testing.broker.consumers import Consumers
-from kwire.testing.broker.sharing import RESET, Share
+from kwire.testing.broker.sharing import ISOLATION, RESET, Share
 from kwire.testing.broker.streams import Streams
 
 if TYPE_CHECKING:
@@ -128,8 +128,8 @@ class Group:
     def shared(self, cluster: Cluster) -> Share:
         """This group as a share group."""
         if self.share is None:
-            begins = cluster.group_configs.get(self.name, {}).get(RESET)
-            self.share = Share(cluster, begins == "earliest")
+            configs = cluster.group_configs.get(self.name, {})
+            self.share = Share(cluster, configs.get(RESET) == "earliest", configs.get(ISOLATION) == "read_committed")
         return self.share
 
     @property
