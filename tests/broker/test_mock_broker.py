@@ -16,7 +16,8 @@ from pathlib import Path
 
 import kafka_jars
 import pytest
-from broker_clients import BUILT, TOPIC, VALUES, MissingError, cells, check, give_up
+from broker_clients import BUILT, TOPIC, VALUES, cells, check
+from missing import MissingError, give_up
 from streams_truth import in_capture, observed
 
 from kwire.testing.broker import Broker, Settings
