@@ -60,7 +60,9 @@ MOST_DELIVERIES: Final = 5
 """Times that a record is delivered (group.share.delivery.count.limit)."""
 _MOST_IN_FLIGHT: Final = 2000
 """Records that are not done (group.share.partition.max.record.locks)."""
-_GAP, _ACCEPT, _RELEASE, _REJECT, RENEW = range(5)
+_GAP, _ACCEPT, _RELEASE, _REJECT = range(4)
+RENEW: Final = 4
+"""The acknowledge type that begins a lock anew (KIP-1222)."""
 _LAST: Final = -1
 """The epoch of the last request of a session."""
 

@@ -38,7 +38,12 @@ STANDBYS: Final = "streams.num.standby.replicas"
 WARMUPS: Final = "streams.num.warmup.replicas"
 RECOVERY_LAG: Final = 10_000
 """Offsets by which a copy may be behind and count as caught up (acceptable.recovery.lag)."""
-_MOST_COPIES: Final = 10
+_MOST_COPIES: Final = 3
+"""Standby tasks of a task."""
+_MOST_TEXT: Final = 16 << 10
+"""Characters that a member says about itself."""
+_MOST_OFFSETS: Final = 2_000
+"""Tasks whose offsets it says."""
 _SHUTDOWN, _STALE = 4, 0
 
 Task = tuple[str, int]
@@ -265,12 +270,12 @@ class Streams:
             _share(able, _listed(counts), before)
             stateful = [task for task in _listed(counts) if task[0] in self.topology.stateful]
             _warm_up(able, stateful, before, ready, warmups)
-            for _ in range(standbys):
+            for _ in range(min(standbys, _MOST_COPIES)):
                 _copy(able, stateful, before)
 
     def _configured(self, name: str) -> int:
         text = self.cluster.group_configs.get(self.name, {}).get(name) or "0"
-        return min(int(text), _MOST_COPIES) if text.isascii() and text.isdecimal() else 0
+        return int(text[:9]) if text.isascii() and text.isdecimal() else 0
 
     def _reconcile(self, member: StreamsMember) -> None:
         if any(member.owned[role] - member.target[role] for role in ROLES):
@@ -312,6 +317,11 @@ def _wrong(request: Any) -> int:
         wrong = wrong or request.topology is None or request.rebalance_timeout_ms < 0 or any(claimed)
     elif request.topology is not None:
         wrong = True
+    end, tags = request.user_endpoint, request.client_tags or ()
+    texts = [request.process_id, request.rack_id, request.instance_id, end and end.host]
+    texts += [word for one in tags for word in (one.key, one.value)]
+    wrong = wrong or len(request.member_id) + sum(len(one or "") for one in texts) + len(texts) > _MOST_TEXT
+    wrong = wrong or any(len(some or ()) > _MOST_OFFSETS for some in (request.task_offsets, request.task_end_offsets))
     return ErrorCode.INVALID_REQUEST if wrong else ErrorCode.NONE
 
 
@@ -373,13 +383,17 @@ def _warm_up(
 def _copy(members: list[StreamsMember], stateful: list[Task], before: dict[str, Tasks]) -> None:
     """One more standby task for each task with state, where there is a process that has none of it."""
     size = {one.id: sum(map(len, one.target.values())) for one in members}
+    having: dict[Task, set[str]] = {}
+    for one in members:
+        for task in set().union(*one.target.values()):
+            having.setdefault(task, set()).add(one.process)
     for task in stateful:
-        having = {one.process for one in members if any(task in some for some in one.target.values())}
-        free = [one for one in members if one.process not in having]
+        free = [one for one in members if one.process not in having.get(task, ())]
         if free:
             # Who had a copy, or was active, has the state.
             one = min(free, key=lambda one: (not any(task in some for some in before[one.id].values()), size[one.id]))
             one.target["standby"].add(task)
+            having.setdefault(task, set()).add(one.process)
             size[one.id] += 1
 
 

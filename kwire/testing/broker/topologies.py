@@ -26,7 +26,7 @@ __all__ = ["Internal", "Subtopology", "Topology"]
 _MISSING_SOURCES, _WRONG_PARTITIONS, _MISSING_INTERNAL = 1, 2, 3
 _MOST_TEXT: Final = 1 << 20
 """Characters of all names in a topology."""
-_MOST_TASKS: Final = 20_000
+_MOST_TASKS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,6 +283,8 @@ def test_one_member_can_shut_the_application_down() -> None:
         {"rebalance_timeout_ms": -1},
         {"active_tasks": [BEAT.TaskIds(subtopology_id="0", partitions=[0])]},
         {"member_epoch": -3},
+        {"process_id": "x" * 20_000},
+        {"task_offsets": [BEAT.TaskOffset(subtopology_id="0", partition=0, offset=0)] * 3_000},
     ],
 )
 def test_what_no_member_sends_is_refused(wrong: dict[str, Any]) -> None:
