@@ -19,6 +19,8 @@ from aiokafka import AIOKafkaProducer
 from conftest import give_up
 from kafka import KafkaProducer
 from kafka_cluster import Cluster, Listener
+from missing import give_up as lacks
+from missing import no_program
 
 from kwire import capture
 from kwire.report import audit
@@ -66,9 +68,7 @@ def with_librdkafka(bootstrap: str, *options: str) -> None:
     """kcat; it retries for as long as the message lives."""
     kcat = shutil.which("kcat")
     if kcat is None:
-        # In continuous integration .ci/setup --tools stops without it, unless its package cannot be fetched.
-        give_up(kafka_jars.RegistryUnreachableError("kcat is not installed, and apt-get could not fetch it"))
-        return
+        lacks(no_program("kcat"))
     more = [part for one in ("message.timeout.ms=8000", *options) for part in ("-X", one)]
     topic = f"audit-{uuid.uuid4().hex[:8]}"
     done = subprocess.run(

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_clients import CLIENTS, TOPIC, VALUES, MissingError, give_up
+from broker_clients import CLIENTS, TOPIC, VALUES
 from broker_sockets import Blocking, produce_request
+from missing import MissingError, give_up
 from tls_connections import contexts
 
 from kwire import capture, cli, messages, schema
