@@ -13,14 +13,13 @@ from uuid import UUID
 
 import numpy as np
 
-from kwire.capture.frames import Frames
+from kwire.capture.frames import Frames, text_of
 from kwire.history.shares import acks_of, place_of
 from kwire.history.steps import Found, Said
 from kwire.kernels.layouts import ABSENT, Status
-from kwire.kernels.programs import Each, Program, compile_program, job_column, value_column
+from kwire.kernels.programs import Each, Program, compile_program, job_column
 from kwire.schema.keys import ApiKey
 from kwire.tables.locating import Programs, layouts
-from kwire.tables.topics import Names
 from kwire.wire import ZERO_UUID, uuid_text
 
 __all__ = ["ShareColumns"]
@@ -90,28 +89,19 @@ class ShareColumns:
 
     def __init__(self) -> None:
         self._programs = Programs(_program, _REGISTERS)
-        self._groups = Names()
-        self._members = Names()
+        self._texts: dict[bytes, str] = {}
         self._ids: dict[bytes, tuple[UUID, str]] = {}
 
     def __call__(self, frames: Frames, rows: Array, names: Callable[[UUID, int], str | None]) -> dict[int, Found]:
         """What rows of ``frames`` say, by their number among ``rows``. Those that are left out have to be decoded."""
-        good = np.flatnonzero((frames["status"][rows] == Status.OK) & np.isin(frames["api"][rows], list(_OF_CODE)))
-        if not len(good):
-            return {}
+        good = np.flatnonzero(frames["status"][rows] == Status.OK)
         right, found, failures = self._programs.run(frames, rows[good])
         numbers = frames.numbers[right]
         # Rows are in the order of their numbers.
-        number = good[np.searchsorted(frames.numbers[rows[good]], numbers)]
+        number = good if len(right) == len(good) else good[np.searchsorted(frames.numbers[rows[good]], numbers)]
         left = {int(np.searchsorted(numbers, frames.numbers[one.row])) for one in failures}
-        left |= set(np.flatnonzero(np.bincount(job_column(found), minlength=len(right)) > _MOST).tolist())
-        heads = found[value_column(found, R_ARRAY) == ABSENT]
-        groups = self._groups.numbers(frames.data, heads, R_GROUP).tolist()
-        members = self._members.numbers(frames.data, heads, R_MEMBER).tolist()
-        who = {
-            job: (self._groups.known[group] if group >= 0 else "", self._members.known[member] if member >= 0 else None)
-            for job, group, member in zip(job_column(heads).tolist(), groups, members, strict=True)
-        }
+        if len(found) > _MOST:
+            left |= set(np.flatnonzero(np.bincount(job_column(found), minlength=len(right)) > _MOST).tolist())
         made: dict[int, list[tuple[str | None, str, Said]]] = {}
         pieces: list[Any] = []
         response, order = frames["response"][right].tolist(), numbers.tolist()
@@ -122,11 +112,11 @@ class ShareColumns:
                 continue
             if array == ABSENT:
                 pieces = []
-                group, member = who[job]
                 if response[job]:
                     made[job], ends[job] = [], {"code": row[_at(R_EPOCH)]}
                 else:
-                    made[job] = [(group, "", {"member": member, "epoch": row[_at(R_EPOCH)]})]
+                    group, member = self._text(frames, row, R_GROUP), self._text(frames, row, R_MEMBER)
+                    made[job] = [(group or "", "", {"member": member, "epoch": row[_at(R_EPOCH)]})]
             elif array == _RANGE:
                 pieces.append(row)
             else:
@@ -137,11 +127,24 @@ class ShareColumns:
                     if response[job]:
                         made[job].append((None, place, _told(topic, row, some)))
                     else:
-                        group, _, said = made[job][0]
-                        made[job].append((group, place, {**said, "topic": topic, "acks": _acks(frames.data, some)}))
+                        owner, _, said = made[job][0]
+                        made[job].append((owner, place, {**said, "topic": topic, "acks": _acks(frames.data, some)}))
         for job, said in ends.items():
             made[job].append((None, "", said))
-        return {int(number[job]): tuple(some) for job, some in made.items()}
+        places = number.tolist()
+        return {places[job]: tuple(some) for job, some in made.items()}
+
+    def _text(self, frames: Frames, row: list[int], register: int) -> str | None:
+        at, length = row[_at(register)], row[_at(register) + 1]
+        if length < 0:
+            return None
+        data = frames.data[at : at + length].tobytes()
+        known = self._texts.get(data)
+        if known is None:
+            if len(self._texts) >= _MOST:
+                self._texts.clear()
+            known = self._texts[data] = text_of(data)
+        return known
 
     def _topic(self, frames: Frames, at: int, frame: int, names: Callable[[UUID, int], str | None]) -> list[str | None]:
         data = frames.data[at : at + 16].tobytes()

@@ -144,13 +144,9 @@ class Topics:
         """Takes the pairs of names and ids in the messages of a window that have both. New pairs are kept, in order."""
         self._name_of.update((id_, name) for _, id_, name in self._learnt)
         self._learnt = []
-        if not self._learns or frames["api"].max(initial=0) <= ApiKey.FETCH:
-            return []
-        kinds, looked = _kinds(schema.generation())
-        rows = np.flatnonzero(frames.with_body(kinds) & (frames["status"] == Status.OK))
+        rows = frames.once(_that_name, partial(_that_name, frames)) if self._learns else ()
         if not len(rows):
             return []
-        _look(kinds, looked, 2 * frames["api"][rows] + frames["response"][rows])
         of_job, pairs, _ = self._pairs.run(frames, rows)
         data = frames.data
         number = frames.numbers[of_job[job_column(pairs)]]
@@ -177,6 +173,17 @@ def _kinds(generation: int) -> tuple[Array, Array]:
     # Not Produce and Fetch, the bulk of the traffic, which never have both.
     kinds[: 2 * ApiKey.FETCH + 2] = kinds[2 * ApiKey.API_VERSIONS : 2 * ApiKey.API_VERSIONS + 2] = 0
     return kinds, 1 - kinds
+
+
+def _that_name(frames: Frames) -> Array:
+    """The frames that may name topics by name and id."""
+    if frames["api"].max(initial=0) <= ApiKey.FETCH:
+        return np.zeros(0, np.int64)
+    kinds, looked = _kinds(schema.generation())
+    rows = np.flatnonzero(frames.with_body(kinds) & (frames["status"] == Status.OK))
+    if len(rows):
+        _look(kinds, looked, 2 * frames["api"][rows] + frames["response"][rows])
+    return rows
 
 
 def _look(kinds: Array, looked: Array, met: Array) -> None:

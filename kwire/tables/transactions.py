@@ -33,7 +33,7 @@ from kwire.kernels.programs import Program, compile_program, job_column, length_
 from kwire.protocol.error_codes import error_name
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.schema.keys import ApiKey
-from kwire.tables import columns, showing
+from kwire.tables import showing
 from kwire.tables.definition import CaptureTable, Maker, Run
 from kwire.tables.frames import OF_BROKERS
 from kwire.tables.histories import Held
@@ -318,12 +318,11 @@ class Steps:
     # -- what is frequent
 
     def _topic(self, frames: Frames, rows: Array, of_frame: Array) -> list[str | None]:
-        which = np.arange(len(rows))
-        names = columns.in_type(
-            self._topics.names(frames.data, rows, frames.numbers[of_frame]).column(which), pa.string()
-        )
-        ids = columns.in_type(self._topics.ids(frames.data, rows).column(which), pa.string())
-        return [name or id_ for name, id_ in zip(names.to_pylist(), ids.to_pylist(), strict=True)]
+        names = self._topics.names(frames.data, rows, frames.numbers[of_frame]).listed()
+        if all(names):
+            return names
+        ids = self._topics.ids(frames.data, rows).listed()
+        return [name or id_ for name, id_ in zip(names, ids, strict=True)]
 
     def _produced_in(self, frames: Frames) -> Iterator[tuple[int, int, Step | Write]]:
         """What Produce requests of transactions say, and their responses."""
@@ -423,13 +422,13 @@ class Steps:
     def _held(self, frames: Frames) -> Iterator[Step]:
         there = np.flatnonzero(frames.with_body(_FETCH_RESPONSE) & (frames["version"] >= 4))
         asked = np.flatnonzero(frames.with_body(_FETCH) & (frames["version"] >= 4))
-        if len(asked):
-            rows, said, _ = self._isolation.run(frames, asked)
-            of_frame = rows[job_column(said)]
-            numbers = frames.of_connections("number", frames["slot"][of_frame])
-            # All that a client fetches on a connection it fetches with one isolation.
-            connections, first = np.unique(numbers, return_index=True)
-            for connection, level in zip(connections.tolist(), value_column(said, 0)[first].tolist(), strict=True):
+        numbers = frames.of_connections("number", frames["slot"][asked])
+        # All that a client fetches on a connection it fetches with one isolation.
+        new = set(numbers.tolist()).difference(self._readers)
+        if new and len(self._readers) < _MOST_READERS:
+            rows, said, _ = self._isolation.run(frames, asked[np.isin(numbers, list(new))])
+            numbers = frames.of_connections("number", frames["slot"][rows[job_column(said)]])
+            for connection, level in zip(numbers.tolist(), value_column(said, 0).tolist(), strict=True):
                 if len(self._readers) < _MOST_READERS:
                     self._readers.setdefault(connection, level)
         if not len(there):
