@@ -288,6 +288,7 @@ def framed(row: Row, step: Step) -> Row:
         "client_id": client_id,
         "broker_host": step.broker[0],
         "broker_port": step.broker[1],
+        "api_key": step.api,
         "status": OK,
         "error": None,
     }

@@ -32,6 +32,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kwire.schema.keys import ApiKey
+
 __all__ = ["ENDS", "MOST_EVENTS", "MOST_PARTITIONS", "MOST_PRODUCERS", "STATUSES", "Step", "Transactions", "Write"]
 
 MOST_PRODUCERS: Final = 1 << 14
@@ -634,6 +636,7 @@ class Transactions:
             "errors": list(now.errors),
             "events": now.events,
             "status": status,
+            "api_key": _KEY[now.begin.kind],
         }
 
 
@@ -644,6 +647,14 @@ def _protocol(step: Step) -> str:
 
 _V2: Final = {"produce": 12, "offsets": 5}
 """The versions from which requests begin a transaction by themselves."""
+_KEY: Final = {
+    "init": ApiKey.INIT_PRODUCER_ID,
+    "add": ApiKey.ADD_PARTITIONS_TO_TXN,
+    "group": ApiKey.ADD_OFFSETS_TO_TXN,
+    "offsets": ApiKey.TXN_OFFSET_COMMIT,
+    "produce": ApiKey.PRODUCE,
+    "end": ApiKey.END_TXN,
+}
 _API: Final = {
     "init": "InitProducerId",
     "add": "AddPartitionsToTxn",

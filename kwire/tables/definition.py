@@ -117,6 +117,19 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ByRow:
+    """How a filter chooses among the rows of a table: once they are made, by these columns.
+
+    So it is where a row says what several frames said: a filter of frames would change it. ``times`` and ``clients``:
+    the first of them that is not null counts, and any of them. ``topics``: texts, or lists of structs with ``topic``.
+    """
+
+    times: tuple[str, ...] = ("timestamp",)
+    clients: tuple[str, ...] = ("client_id",)
+    topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureTable(Table):
     """A table that is made from the frames of a capture.
 
@@ -127,6 +140,8 @@ class CaptureTable(Table):
     maker: Callable[[pa.Schema, Run], Maker]
     filters: bool = True
     """Whether each row is of one frame (or of a request and its response), so that a ``Filter`` can choose."""
+    by_row: ByRow | None = None
+    """How a ``Filter`` chooses, where it chooses among rows that are made. Its maker knows the column ``API``."""
     dictionaries: bool = False
     """Whether its texts may be dictionaries."""
     of_one_file: bool = False

@@ -32,7 +32,8 @@ from kwire.kernels.programs import Program, compile_program, job_column, length_
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
-from kwire.tables.definition import CaptureTable, Maker, Run, words
+from kwire.tables.definition import ByRow, CaptureTable, Maker, Run, words
+from kwire.tables.filters import API
 from kwire.tables.frames import OF_BROKERS
 from kwire.tables.locating import Programs, layouts
 from kwire.tables.showing import Column
@@ -379,6 +380,8 @@ class _Maker(Maker):
             begins = np.array([one for one, _ in self._state.captures])
             which = np.maximum(np.searchsorted(begins, order, "right") - 1, 0)
             return columns.pick([text for _, text in self._state.captures], which)
+        if name == API:
+            return pa.array(np.where(way == Way.UNDELIVERED, ApiKey.PRODUCE, ApiKey.FETCH).astype(np.int16))
         if name == "topic":
             return _texts(self._state.topics.known, rows["part"] >> 32)
         if name == "partition":
@@ -535,7 +538,7 @@ TABLE: Final = CaptureTable(
     file="capture",
     statuses=words(STATUSES),
     maker=_Maker,
-    filters=False,
+    by_row=ByRow(times=("fetched", "produced"), clients=("client_id", "producer_client_id"), topics=("topic",)),
     in_order=True,
     dictionaries=True,
     shown=(

@@ -34,7 +34,7 @@ from kwire.protocol.error_codes import error_name
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.schema.keys import ApiKey
 from kwire.tables import showing
-from kwire.tables.definition import CaptureTable, Maker, Run
+from kwire.tables.definition import ByRow, CaptureTable, Maker, Run
 from kwire.tables.frames import OF_BROKERS
 from kwire.tables.histories import Held
 from kwire.tables.locating import Programs, layouts
@@ -664,7 +664,7 @@ TABLE: Final = CaptureTable(
     file="capture",
     statuses=STATUSES,
     maker=_Maker,
-    filters=False,
+    by_row=ByRow(times=("began", "ended"), topics=("partitions",)),
     in_order=True,
     shown=(
         Column("began", showing.time("began")),
