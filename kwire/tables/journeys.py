@@ -22,6 +22,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwire import stored
 from kwire.capture.frames import Frames
 from kwire.errors import KwireError
 from kwire.history.journeys import EVENT, NONE, Journeys, Kind, Way
@@ -205,17 +206,43 @@ class _State:
         self.captures: list[tuple[int, str]] = []
         """From which frame on the capture has which name."""
 
+    def save(self) -> dict[str, Any]:
+        """All of it, as JSON has it."""
+        return {
+            "journeys": self.journeys.save(),
+            "topics": self.topics.known,
+            "whos": [list(one) for one in self.whos.known],
+            "groups": self.groups.known,
+            "captures": [list(one) for one in self.captures],
+        }
+
+    def restore(self, state: Any) -> None:
+        """Takes over what ``save`` gave. Raises one of ``stored.UNFIT``."""
+        for name in state["topics"]:
+            self.topics.number(stored.text(name))
+        for host, client in state["whos"]:
+            self.whos.number((stored.text(host), None if client is None else stored.text(client)))
+        for name in state["groups"]:
+            self.groups.number(None if name is None else stored.text(name))
+        self.captures = [(stored.number(first, 0), stored.text(name)) for first, name in state["captures"]]
+        if not self.captures:
+            raise ValueError("no captures")
+        sizes = len(self.topics.known), len(self.whos.known), len(self.groups.known)
+        self.journeys.restore(state["journeys"], sizes)
+
 
 class _Maker(Maker):
     def __init__(self, schema: pa.Schema, run: Run) -> None:
         self._schema = schema
         secrets = run.options["secrets"]
-        self._name, self._later = run.name, run.later
+        self._name, self._later = run.name, run.later or run.kept
         self._topics = Topics(run.topics, secrets=secrets, learns=run.learns)
         self._programs = Programs(partial(_program, secrets), _REGISTERS)
         self._names = Names()
         self._state: _State = run.memory.setdefault("journeys", _State()) if run.goes_on else _State()
         self._begun = False
+        self._until = 0
+        """The number of the first frame that was not seen yet."""
         self._clients: dict[tuple[int, int], int] = {}
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
@@ -224,7 +251,7 @@ class _Maker(Maker):
         if not len(frames):
             return
         numbers = frames.numbers
-        until = int(numbers.max()) + 1
+        until = self._until = int(numbers.max()) + 1
         if not self._begun:
             self._begun = True
             state.captures.append((int(numbers.min()), self._name))
@@ -240,8 +267,11 @@ class _Maker(Maker):
         yield from self._rows(state.journeys.add(events, until))
 
     def rest(self, tracker: Any) -> Iterator[pa.RecordBatch]:
-        if not self._later:
-            yield from self._rows(self._state.journeys.rest())
+        journeys = self._state.journeys
+        # What goes on gives now what is known.
+        yield from self._rows(
+            journeys.add(np.zeros(0, EVENT), self._until, now=True) if self._later else journeys.rest()
+        )
 
     # -- events
 
@@ -540,6 +570,7 @@ TABLE: Final = CaptureTable(
     maker=_Maker,
     by_row=ByRow(times=("fetched", "produced"), clients=("client_id", "producer_client_id"), topics=("topic",)),
     in_order=True,
+    remembers=_State,
     dictionaries=True,
     shown=(
         Column("produced", showing.time("produced")),

@@ -25,6 +25,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwire import stored
 from kwire.capture.frames import Frame, Frames
 from kwire.errors import KwireError
 from kwire.history.transactions import STATUSES, Step, Transactions, Write
@@ -216,10 +217,34 @@ def _about(frames: Frames, rows: Array) -> list[_About]:
     return list(zip(rows.tolist(), frames.numbers[rows].tolist(), connections, *columns_, strict=True))
 
 
+class Left:
+    """What one capture leaves to the next: the state machine, and what its steps are found by."""
+
+    def __init__(self) -> None:
+        self.fold = Transactions()
+        self.asked: dict[tuple[int, int], None] = {}
+        """Produce requests of transactions that wait, by connection and correlation id."""
+        self.readers: dict[int, int] = {}
+        """The isolation of readers, by connection."""
+
+    def save(self) -> dict[str, Any]:
+        """All of it, as JSON has it."""
+        readers = [[connection, level] for connection, level in self.readers.items()]
+        return {"fold": self.fold.save(), "asked": [list(key) for key in self.asked], "readers": readers}
+
+    def restore(self, state: Any) -> None:
+        """Takes over what ``save`` gave. Raises one of ``stored.UNFIT``."""
+        self.fold.restore(state["fold"])
+        for connection, id_ in state["asked"]:
+            self.asked[stored.number(connection, 0), stored.number(id_, -(1 << 31))] = None
+        for connection, level in state["readers"]:
+            self.readers[stored.number(connection, 0)] = stored.number(level, -128, 127)
+
+
 class Steps:
     """Finds the steps of transactions in the frames of a capture, in order."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, left: Left) -> None:
         secrets = run.options["secrets"]
         self._name = run.name
         self._topics = Topics(run.topics, secrets=secrets, learns=run.learns)
@@ -233,13 +258,7 @@ class Steps:
         self._answered = programs(_ANSWERED)
         self._fetched = programs(_FETCHED)
         self._isolation = programs(_paths("isolation_level"), early=True)
-        # A part of a whole goes on with what the part before it left.
-        left: tuple[dict[tuple[int, int], None], dict[int, int]] = ({}, {})
-        if run.goes_on:
-            left = run.memory.setdefault("transactions, asked", left)
-        self._asked, self._readers = left
-        """Transactional Produce requests that wait, by connection and correlation id; the isolation of readers by
-        connection."""
+        self._asked, self._readers = left.asked, left.readers
         self._clients: dict[tuple[int, int], dict[str, Any]] = {}
         self._said: dict[tuple[int, bool, int, bytes], list[dict[str, Any]]] = {}
         """What bodies say that were read before."""
@@ -611,12 +630,12 @@ def _added(step: Any, version: int, body: Any) -> Iterator[Step]:
 class _Maker(Maker):
     def __init__(self, schema: pa.Schema, run: Run) -> None:
         self._schema = schema
-        self._steps = Steps(run)
-        self._later = run.later
-        fresh = Transactions(events="events" in schema.names)
+        self._later = run.later or run.kept
         # A part of a whole goes on with what the part before it left.
-        self._fold: Transactions = run.memory.setdefault("transactions", fresh) if run.goes_on else fresh
-
+        left: Left = run.memory.setdefault("transactions", Left()) if run.goes_on else Left()
+        self._fold = left.fold
+        self._fold.events = "events" in schema.names
+        self._steps = Steps(run, left)
         self._held = Held(self._made)
 
     def _made(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
@@ -666,6 +685,7 @@ TABLE: Final = CaptureTable(
     maker=_Maker,
     by_row=ByRow(times=("began", "ended"), topics=("partitions",)),
     in_order=True,
+    remembers=Left,
     shown=(
         Column("began", showing.time("began")),
         Column("transaction", showing.plain("transactional_id"), shrink=10),
