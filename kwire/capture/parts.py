@@ -55,7 +55,7 @@ class Part:
     after: Tracker | None = None
 
     @property
-    def kept(self) -> bool:
+    def carried(self) -> bool:
         """Whether what tables remember is kept after it, for parts that come another time."""
         return False
 

@@ -277,7 +277,7 @@ class _Last(Part):
     """Becomes what is known after it."""
 
     @property
-    def kept(self) -> bool:
+    def carried(self) -> bool:
         """The next batch goes on with what tables remember: what is open then has no row yet."""
         return True
 

@@ -37,7 +37,7 @@ class Run:
     ``only``: which rows are wanted. ``topics``: names of topics by their ids, as far as they are known. ``learns``:
     frames add to them. ``goes_on``: it
     is a part of a whole, and its connections are those of the parts before it. ``later``: a part after it is read with
-    the same ``memory``. ``kept``: what tables remember is kept, and goes on another time: what is open is not over.
+    the same ``memory``. ``carried``: what tables remember is kept, and goes on another time: what is open is not over.
     ``answers``: what parts after it answer to Produce requests of this one, where that is known
     (``committed.ANSWERS``).
     """
@@ -50,7 +50,7 @@ class Run:
     learns: bool = True
     goes_on: bool = False
     later: bool = False
-    kept: bool = False
+    carried: bool = False
     answers: pa.Table | None = None
 
 

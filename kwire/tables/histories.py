@@ -70,7 +70,7 @@ class _Maker(Maker):
         self._as_steps = STEP.name in schema.names
         self._steps = Steps(run.name, history.reads, run.options["limits"], secrets=run.options["secrets"])
         self._topics = Topics(run.topics, secrets=run.options["secrets"], learns=run.learns)
-        self._at_end = history.at_end and not (run.later or run.kept)
+        self._at_end = history.at_end and not (run.later or run.carried)
         usual = run.options["limits"] == DEFAULT_LIMITS
         self._heads = _Heads(history) if usual and history.heads else None
         self._columns = columns() if usual and columns is not None else None

@@ -235,7 +235,7 @@ class _Maker(Maker):
     def __init__(self, schema: pa.Schema, run: Run) -> None:
         self._schema = schema
         secrets = run.options["secrets"]
-        self._name, self._later = run.name, run.later or run.kept
+        self._name, self._later = run.name, run.later or run.carried
         self._topics = Topics(run.topics, secrets=secrets, learns=run.learns)
         self._programs = Programs(partial(_program, secrets), _REGISTERS)
         self._names = Names()

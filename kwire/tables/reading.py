@@ -143,7 +143,7 @@ def read(
         memory=memory,
         goes_on=part is not None,
         later=part is not None and part.left is None,
-        kept=part is not None and part.kept,
+        carried=part is not None and part.carried,
         answers=None if part is None else part.answers,
         options=how,
         only=only,

@@ -630,7 +630,7 @@ def _added(step: Any, version: int, body: Any) -> Iterator[Step]:
 class _Maker(Maker):
     def __init__(self, schema: pa.Schema, run: Run) -> None:
         self._schema = schema
-        self._later = run.later or run.kept
+        self._later = run.later or run.carried
         # A part of a whole goes on with what the part before it left.
         left: Left = run.memory.setdefault("transactions", Left()) if run.goes_on else Left()
         self._fold = left.fold

@@ -136,7 +136,7 @@ def test_what_tables_remember_goes_on_in_later_batches(
     states = StateFolder(str(tmp_path / "state"), HOUR)
     found = [row for n, path in enumerate(files) for row in rows(states, n + 1, [path], table)]
     # What is open after the last batch has no row yet.
-    monkeypatch.setattr(Part, "kept", property(lambda self: True))
+    monkeypatch.setattr(Part, "carried", property(lambda self: True))
     sources = [io.BytesIO(path.read_bytes()) for path in files]
     names = [str(one) for one in files]
     at_once = [row for _, batch in read_in_order(sources, {table: None}, names) for row in batch.to_pylist()]
