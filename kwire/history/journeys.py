@@ -34,7 +34,19 @@ import numpy as np
 
 from kwire import stored
 
-__all__ = ["AT_ONCE", "EVENT", "LATE", "MOST_DELIVERED", "MOST_PRODUCED", "NONE", "ROW", "Journeys", "Kind", "Way"]
+__all__ = [
+    "AT_ONCE",
+    "EVENT",
+    "LATE",
+    "MOST_DELIVERED",
+    "MOST_PRODUCED",
+    "NONE",
+    "ROW",
+    "Journeys",
+    "Kind",
+    "Way",
+    "check",
+]
 
 Array = Any
 
@@ -173,7 +185,7 @@ _MOST_STORED: Final = 64 << 20
 """Bytes of one table of a state."""
 
 
-def _check(table: Array, sizes: tuple[int, int, int]) -> None:
+def check(table: Array, sizes: tuple[int, int, int]) -> None:
     """Raises ``ValueError`` where numbers of a table are of nothing that the caller knows, or no words."""
     topics, clients, groups = sizes
     names = table.dtype.names or ()
@@ -341,7 +353,7 @@ class Journeys:
             if not unpacker.eof:
                 raise ValueError("too large, or cut off")
             setattr(self, name, np.frombuffer(data, kind).copy())
-            _check(getattr(self, name), sizes)
+            check(getattr(self, name), sizes)
         self._next, self._turns = stored.number(state["next"], 0), stored.number(state["turns"], 0)
         # They are found by their place.
         if (np.diff(self._ranges["n"]) != 1).any() or (len(self._ranges) and self._ranges["n"][-1] != self._next - 1):
