@@ -303,10 +303,6 @@ class Texts:
         made: Array = np.array(of, np.int64)[index]
         return made
 
-    def listed(self) -> list[str | None]:
-        """The text of each thing."""
-        return [None if one < 0 else self._values[one] for one in self._numbers.tolist()]
-
     def among(self, wanted: Container[str | None]) -> Array:
         """Which things have one of these texts."""
         right = np.array([one in wanted for one in self._values] + [False], bool)

@@ -13,14 +13,14 @@ from uuid import UUID
 
 import numpy as np
 
-from kwire.capture.frames import Frames, text_of
+from kwire.capture.frames import Frames
 from kwire.history.shares import acks_of, place_of
 from kwire.history.steps import Found, Said
 from kwire.kernels.layouts import ABSENT, Status
 from kwire.kernels.programs import Each, Program, compile_program, job_column
 from kwire.schema.keys import ApiKey
 from kwire.tables.locating import Programs, layouts
-from kwire.wire import ZERO_UUID, uuid_text
+from kwire.tables.topics import Spelled
 
 __all__ = ["ShareColumns"]
 
@@ -89,8 +89,7 @@ class ShareColumns:
 
     def __init__(self) -> None:
         self._programs = Programs(_program, _REGISTERS)
-        self._texts: dict[bytes, str] = {}
-        self._ids: dict[bytes, tuple[UUID, str]] = {}
+        self._spelled = Spelled()
 
     def __call__(self, frames: Frames, rows: Array, names: Callable[[UUID, int], str | None]) -> dict[int, Found]:
         """What rows of ``frames`` say, by their number among ``rows``. Those that are left out have to be decoded."""
@@ -135,26 +134,11 @@ class ShareColumns:
         return {places[job]: tuple(some) for job, some in made.items()}
 
     def _text(self, frames: Frames, row: list[int], register: int) -> str | None:
-        at, length = row[_at(register)], row[_at(register) + 1]
-        if length < 0:
-            return None
-        data = frames.data[at : at + length].tobytes()
-        known = self._texts.get(data)
-        if known is None:
-            if len(self._texts) >= _MOST:
-                self._texts.clear()
-            known = self._texts[data] = text_of(data)
-        return known
+        return self._spelled.text(frames.data, row[_at(register)], row[_at(register) + 1])
 
     def _topic(self, frames: Frames, at: int, frame: int, names: Callable[[UUID, int], str | None]) -> list[str | None]:
-        data = frames.data[at : at + 16].tobytes()
-        known = self._ids.get(data)
-        if known is None:
-            if len(self._ids) >= _MOST:
-                self._ids.clear()
-            known = self._ids[data] = UUID(bytes=data), uuid_text(UUID(bytes=data))
-        id_, text = known
-        return [None, None] if id_ == ZERO_UUID else [names(id_, frame), text]
+        found = self._spelled.id(frames.data, at)
+        return [None, None] if found is None else [names(found[0], frame), found[1]]
 
 
 def _told(topic: list[str | None], row: list[int], some: list[list[int]]) -> Said:

@@ -40,7 +40,7 @@ from kwire.tables.frames import OF_BROKERS
 from kwire.tables.histories import Held
 from kwire.tables.locating import Programs, layouts
 from kwire.tables.showing import Column
-from kwire.tables.topics import Names, Topics
+from kwire.tables.topics import Names, Spelled, Topics
 
 __all__ = ["SCHEMA", "TABLE", "Steps"]
 
@@ -249,6 +249,7 @@ class Steps:
         self._name = run.name
         self._topics = Topics(run.topics, secrets=secrets, learns=run.learns)
         self._names = Names()
+        self._spelled = Spelled()
 
         def programs(paths: dict[str, int], *, early: bool = False) -> Programs:
             return Programs(partial(_program, paths, list(paths)[-1], early, secrets), len(paths))
@@ -337,11 +338,13 @@ class Steps:
     # -- what is frequent
 
     def _topic(self, frames: Frames, rows: Array, of_frame: Array) -> list[str | None]:
-        names = self._topics.names(frames.data, rows, frames.numbers[of_frame]).listed()
-        if all(names):
-            return names
-        ids = self._topics.ids(frames.data, rows).listed()
-        return [name or id_ for name, id_ in zip(names, ids, strict=True)]
+        made: list[str | None] = []
+        columns = (value_column(rows, 0), length_column(rows, 0), value_column(rows, 1), frames.numbers[of_frame])
+        for at, length, id_at, frame in zip(*(one.tolist() for one in columns), strict=True):
+            name = self._spelled.text(frames.data, at, length)
+            found = None if name else self._spelled.id(frames.data, id_at)
+            made.append(name if found is None else self._topics.name(found[0], frame) or found[1])
+        return made
 
     def _produced_in(self, frames: Frames) -> Iterator[tuple[int, int, Step | Write]]:
         """What Produce requests of transactions say, and their responses."""
@@ -542,6 +545,9 @@ def _error(code: int) -> str:
 
 def _first_batches(data: Array, starts: Array, lengths: Array) -> tuple[list[int | None], list[int | None], list[int]]:
     """Producer id and epoch of record sets, and how many records their batches state."""
+    if len(starts) <= _FEW:
+        some = [_first_batch(data, at, length) for at, length in zip(starts.tolist(), lengths.tolist(), strict=True)]
+        return [one[0] for one in some], [one[1] for one in some], [one[2] for one in some]
     heads = data[starts[:, None] + np.arange(_HEADER)]
     fields = {name: heads[:, at : at + size] for name, (at, size) in _FIELDS.items()}
     size, producer, epoch, count = (
@@ -556,6 +562,7 @@ def _first_batches(data: Array, starts: Array, lengths: Array) -> tuple[list[int
     return made[0], made[1], made[2]
 
 
+_FEW: Final = 16
 _FIELDS: Final = {"size": (8, 4), "producer": (43, 8), "epoch": (51, 2), "count": (57, 4)}
 
 
