@@ -79,9 +79,11 @@ def _program(api: int, response: int, version: int) -> Program | None:
     )
 
 
-def _at(register: int) -> int:
-    """The place of a register's value in a row."""
-    return 1 + 2 * register
+_AT: Final = range(1, 1 + 2 * _REGISTERS, 2)
+"""The places of the values of registers in a row."""
+(
+    A_ARRAY, A_TOPIC, A_PARTITION, A_CODE, A_FIRST, A_LAST, A_COUNT, A_GROUP, A_MEMBER, A_EPOCH, A_LOCK,
+) = _AT  # fmt: skip
 
 
 class ShareColumns:
@@ -106,23 +108,23 @@ class ShareColumns:
         response, order = frames["response"][right].tolist(), numbers.tolist()
         ends: dict[int, Said] = {}
         for row in found.tolist():
-            job, array = row[0], row[_at(R_ARRAY)]
+            job, array = row[0], row[A_ARRAY]
             if job in left:
                 continue
             if array == ABSENT:
                 pieces = []
                 if response[job]:
-                    made[job], ends[job] = [], {"code": row[_at(R_EPOCH)]}
+                    made[job], ends[job] = [], {"code": row[A_EPOCH]}
                 else:
-                    group, member = self._text(frames, row, R_GROUP), self._text(frames, row, R_MEMBER)
-                    made[job] = [(group or "", "", {"member": member, "epoch": row[_at(R_EPOCH)]})]
+                    group, member = self._text(frames, row, A_GROUP), self._text(frames, row, A_MEMBER)
+                    made[job] = [(group or "", "", {"member": member, "epoch": row[A_EPOCH]})]
             elif array == _RANGE:
                 pieces.append(row)
             else:
                 some, pieces = pieces, []
                 if response[job] or some:
-                    topic = self._topic(frames, row[_at(R_TOPIC)], order[job], names)
-                    place = place_of(topic, row[_at(R_PARTITION)])
+                    topic = self._topic(frames, row[A_TOPIC], order[job], names)
+                    place = place_of(topic, row[A_PARTITION])
                     if response[job]:
                         made[job].append((None, place, _told(topic, row, some)))
                     else:
@@ -133,8 +135,8 @@ class ShareColumns:
         places = number.tolist()
         return {places[job]: tuple(some) for job, some in made.items()}
 
-    def _text(self, frames: Frames, row: list[int], register: int) -> str | None:
-        return self._spelled.text(frames.data, row[_at(register)], row[_at(register) + 1])
+    def _text(self, frames: Frames, row: list[int], at: int) -> str | None:
+        return self._spelled.text(frames.data, row[at], row[at + 1])
 
     def _topic(self, frames: Frames, at: int, frame: int, names: Callable[[UUID, int], str | None]) -> list[str | None]:
         found = self._spelled.id(frames.data, at)
@@ -142,15 +144,15 @@ class ShareColumns:
 
 
 def _told(topic: list[str | None], row: list[int], some: list[list[int]]) -> Said:
-    acquired = [[one[_at(R_FIRST)], one[_at(R_LAST)], one[_at(R_COUNT)]] for one in some]
-    lock = row[_at(R_LOCK)]
-    return {"topic": topic, "code": row[_at(R_CODE)], "acquired": acquired, "lock": 0 if lock == ABSENT else lock}
+    acquired = [[one[A_FIRST], one[A_LAST], one[A_COUNT]] for one in some]
+    lock = row[A_LOCK]
+    return {"topic": topic, "code": row[A_CODE], "acquired": acquired, "lock": 0 if lock == ABSENT else lock}
 
 
 def _acks(data: Array, some: list[list[int]]) -> list[list[int]]:
     def types(one: list[int]) -> list[int]:
-        at = one[_at(R_COUNT)]
-        found: list[int] = data[at : at + one[_at(R_COUNT) + 1]].view(np.int8).tolist()
+        at = one[A_COUNT]
+        found: list[int] = data[at : at + one[A_COUNT + 1]].view(np.int8).tolist()
         return found
 
-    return acks_of((one[_at(R_FIRST)], one[_at(R_LAST)], types(one)) for one in some)
+    return acks_of((one[A_FIRST], one[A_LAST], types(one)) for one in some)
