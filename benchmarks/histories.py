@@ -1,6 +1,7 @@
-"""Random histories of groups against what their broker knows: 1,000 by default, whole, with losses, and cut in two.
+"""Random histories of groups and of deliveries to share groups against what their broker knows: 1,000 of each of
+classic groups, consumer groups and deliveries by default, whole, with losses, and cut.
 
-    PYTHONPATH=. python benchmarks/histories.py [--histories 1000] [--first 0]
+    PYTHONPATH=. python benchmarks/histories.py [--histories 3000] [--first 0]
     PYTHONPATH=. python benchmarks/histories.py --speed       # CPU of the tables of histories beside frames
 
 Each is made without sockets (``tests/support/group_histories.py``): a mock broker, members that join, leave, crash and
@@ -11,9 +12,11 @@ from __future__ import annotations
 
 import argparse
 import io
+import random
 import sys
 import time
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,6 +24,7 @@ from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
+import share_histories
 from group_histories import check, exchanges, lossy, simulated, told
 from made_captures import read
 from packets import Connection, Packet, pcap
@@ -44,6 +48,23 @@ def one(seed: int, protocol: str) -> int:
     files = [io.BytesIO(packets.write_pcapng(part)) for part in (listed[:at], listed[at:])]
     parts = [row for _, batch in read_in_order(files, {"group_events": None}, ["", ""]) for row in batch.to_pylist()]
     assert [row["event"] for row in parts] == [row["event"] for row in rows]
+    return len(rows)
+
+
+def share(seed: int) -> int:
+    """Checks a history of deliveries. Returns how many rows it had."""
+    broker = share_histories.simulated(seed)
+    listed = broker.packets()
+    rows = read(pcap(listed), "share_deliveries")
+    share_histories.check_whole(rows, broker)
+    chance = random.Random(seed)
+    for loss in (0.02, 0.1, 0.3):
+        some = [one for one in listed if chance.random() >= loss]
+        share_histories.check_part(read(pcap(some), "share_deliveries"), broker)
+    cuts = [0, *sorted(chance.sample(range(1, len(listed)), 3)), len(listed)]
+    files = [io.BytesIO(pcap(listed[begin:end])) for begin, end in pairwise(cuts)]
+    parts = read_in_order(files, {"share_deliveries": None}, [""] * 4)
+    share_histories.check_whole([row for _, batch in parts for row in batch.to_pylist()], broker)
     return len(rows)
 
 
@@ -215,7 +236,7 @@ def speed(megabytes: int = 100) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--histories", type=int, default=1000)
+    parser.add_argument("--histories", type=int, default=3000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--speed", action="store_true")
     args = parser.parse_args()
@@ -224,12 +245,12 @@ def main() -> int:
         return 0
     begin, wrong, rows = time.perf_counter(), Counter[str](), 0
     for number in range(args.first, args.first + args.histories):
-        protocol = ("classic", "consumer")[number % 2]
+        protocol = ("classic", "consumer", "deliveries")[number % 3]
         try:
-            rows += one(number // 2, protocol)
+            rows += share(number // 3) if protocol == "deliveries" else one(number // 3, protocol)
         except AssertionError as error:
             wrong[protocol] += 1
-            print(f"{protocol}, seed {number // 2}: {str(error).splitlines()[:1]}")
+            print(f"{protocol}, seed {number // 3}: {str(error).splitlines()[:1]}")
     took = time.perf_counter() - begin
     print(f"{args.histories} histories, {rows:,} rows, {sum(wrong.values())} wrong, {took:.0f} s")
     return bool(wrong)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from kwire import stored
-from kwire.history.asked import Asked
+from kwire.history.asked import Asked, request_of
 from kwire.history.steps import NOBODY, OK, Reader, Said, Step, Window, saved, step_of
 from kwire.kernels.layouts import NO_TIME
 
@@ -165,23 +165,27 @@ class Story:
     def _in_pairs(self, window: Window) -> Iterator[Row]:
         """``window``, where what is said last is remembered: requests need not wait whose responses are there."""
         pairs, kinds = window.pairs, window.kinds
-        waiting: dict[int, Step] = {}
+        waiting: dict[int, dict[tuple[str | None, str], Step]] = {}
         for number in range(len(window)):
             pair = pairs[number]
             if pair > number and kinds[pair] == kinds[number] + 1:
                 steps = list(window.steps(number))
-                if len(steps) == 1 and steps[0].owner is not None:
+                if all(one.owner is not None for one in steps):
                     self._asked.passed(window.connections[number], window.ids[number])
-                    waiting[pair] = steps[0]
-                    yield from self.fold(steps[0])
+                    waiting[pair] = {(one.owner, one.place): one for one in steps}
+                    for step in steps:
+                        yield from self.fold(step)
                     continue
                 for step in steps:
                     yield from self.take(step)
                 continue
-            request = waiting.pop(number, None)
+            asked = waiting.pop(number, None)
             for step in window.steps(number):
-                if request is None or step.status != OK or step.owner is not None:
+                request = None if asked is None else request_of(asked, step)
+                if asked is None:
                     yield from self.take(step)
+                elif request is None:
+                    yield from self.fold(step)
                 else:
                     yield from self.fold(step._replace(owner=request.owner, request=request))
 
@@ -288,6 +292,7 @@ def framed(row: Row, step: Step) -> Row:
         "client_id": client_id,
         "broker_host": step.broker[0],
         "broker_port": step.broker[1],
+        "api_key": step.api,
         "status": OK,
         "error": None,
     }

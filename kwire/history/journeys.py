@@ -25,13 +25,28 @@ Rules kept here:
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["AT_ONCE", "EVENT", "LATE", "MOST_DELIVERED", "MOST_PRODUCED", "NONE", "ROW", "Journeys", "Kind", "Way"]
+from kwire import stored
+
+__all__ = [
+    "AT_ONCE",
+    "EVENT",
+    "LATE",
+    "MOST_DELIVERED",
+    "MOST_PRODUCED",
+    "NONE",
+    "ROW",
+    "Journeys",
+    "Kind",
+    "Way",
+    "check",
+]
 
 Array = Any
 
@@ -164,6 +179,21 @@ _CLOSE: Final = 1 << 20
 """Numbers that are no farther apart are parts of keys as they are."""
 _MOST_KEYS: Final = 1 << 40
 _END: Final = np.iinfo(np.int64).max
+
+
+_MOST_STORED: Final = 64 << 20
+"""Bytes of one table of a state."""
+
+
+def check(table: Array, sizes: tuple[int, int, int]) -> None:
+    """Raises ``ValueError`` where numbers of a table are of nothing that the caller knows, or no words."""
+    topics, clients, groups = sizes
+    names = table.dtype.names or ()
+    most = {"part": (topics << 32) - 1, "group": groups - 1} | dict.fromkeys(("who", "producer", "reader"), clients - 1)
+    most |= {"kind": len(Kind) - 1, "way": len(Way) - 1}
+    for name, value in most.items():
+        if name in names and len(table) and not (table[name].min() >= NONE and table[name].max() <= value):
+            raise ValueError(f"no such {name}")
 
 
 def _keys(*columns: tuple[Array, ...]) -> list[Array]:
@@ -299,6 +329,42 @@ class Journeys:
         parts = numbers(np.array([part for _, part in self._groups], np.int64)).tolist()
         groups = [(who, group) for (who, _), group in self._groups.items()]
         self._groups = {(who, part): group for (who, group), part in zip(groups, parts, strict=True)}
+
+    # -- state
+
+    def save(self) -> dict[str, Any]:
+        """What is known, as JSON has it."""
+        self._events, self._new = np.concatenate([self._events, *self._new]), []
+        tables = {name: stored.as_text(zlib.compress(getattr(self, name).tobytes(), 1)) for name in _TABLES}
+        groups = [[*key, *group] for key, group in self._groups.items()]
+        return {"tables": tables, "next": self._next, "turns": self._turns, "groups": groups}
+
+    def restore(self, state: Any, sizes: tuple[int, int, int]) -> None:
+        """Takes over what ``save`` gave. ``sizes``: how many topics, clients and groups the caller has numbers for.
+
+        Raises one of ``stored.UNFIT``.
+        """
+        for name, kind in _TABLES.items():
+            unpacker = zlib.decompressobj()
+            try:
+                data = unpacker.decompress(stored.as_bytes(state["tables"][name]), _MOST_STORED)
+            except zlib.error:
+                raise ValueError("not compressed") from None
+            if not unpacker.eof:
+                raise ValueError("too large, or cut off")
+            setattr(self, name, np.frombuffer(data, kind).copy())
+            check(getattr(self, name), sizes)
+        self._next, self._turns = stored.number(state["next"], 0), stored.number(state["turns"], 0)
+        # They are found by their place.
+        if (np.diff(self._ranges["n"]) != 1).any() or (len(self._ranges) and self._ranges["n"][-1] != self._next - 1):
+            raise ValueError("ranges that do not follow each other")
+        topics, clients, groups = sizes
+        for who, part, group, since, until in state["groups"]:
+            key = stored.number(who, 0, clients - 1), stored.number(part, 0, (topics << 32) - 1)
+            self._groups[key] = (
+                stored.number(group, 0, groups - 1), stored.number(since, -(1 << 63), _END),
+                stored.number(until, -(1 << 63), _END),
+            )  # fmt: skip
 
     # -- turns
 
@@ -711,4 +777,17 @@ class Journeys:
         return made
 
 
+_TABLES: Final = {
+    "_events": EVENT,
+    "_asked": EVENT,
+    "_ranges": _RANGE,
+    "_asks": EVENT,
+    "_waiting": ROW,
+    "_intervals": _INTERVAL,
+    "_positions": _POSITION,
+    "_tops": _POSITION,
+    "_gaps": _GAP,
+    "_commits": EVENT,
+}
+"""What is remembered as tables."""
 _PAIRED: Final = (Kind.PRODUCE, Kind.ACKNOWLEDGED, Kind.COMMIT, Kind.COMMITTED)

@@ -23,7 +23,7 @@ from kwire.limits import DEFAULT_LIMITS
 from kwire.records.arrow_types import STATUS_FIELDS, TIMESTAMP
 from kwire.tables.definition import Maker, Run
 from kwire.tables.frames import BROKER, KEY
-from kwire.tables.locating import Failure, Programs, layouts
+from kwire.tables.locating import Programs, layouts
 from kwire.tables.topics import Topics
 from kwire.wire import printable
 
@@ -70,7 +70,7 @@ class _Maker(Maker):
         self._as_steps = STEP.name in schema.names
         self._steps = Steps(run.name, history.reads, run.options["limits"], secrets=run.options["secrets"])
         self._topics = Topics(run.topics, secrets=run.options["secrets"], learns=run.learns)
-        self._at_end = history.at_end and not run.later
+        self._at_end = history.at_end and not (run.later or run.carried)
         usual = run.options["limits"] == DEFAULT_LIMITS
         self._heads = _Heads(history) if usual and history.heads else None
         self._columns = columns() if usual and columns is not None else None
@@ -146,58 +146,42 @@ class _Heads:
 
     def __init__(self, history: History) -> None:
         self._programs = Programs(partial(_head, history.heads), _TEXTS)
-        self._errors = Programs(_codes, 1)
-        self._kinds = np.zeros(max(history.reads) + 1, np.uint8)
-        self._kinds[list(history.heads)] = 1
-        self._kinds[list(history.errors)] = 2
+        self._kinds = np.zeros(max(history.reads) + 1, bool)
+        self._kinds[[*history.heads, *history.errors]] = True
 
     def __call__(self, frames: Frames, rows: Array) -> Array:
         made = np.full(len(rows), -1)
-        kinds = self._kinds[2 * frames["api"][rows] + frames["response"][rows]]
-        if not kinds.any():
+        some = np.flatnonzero(self._kinds[2 * frames["api"][rows] + frames["response"][rows]])
+        some = some[(frames["status"][rows[some]] == Status.OK) & (frames["seen"][rows[some]] <= _LARGEST)]
+        if not len(some):
             return made
-        kinds[(frames["status"][rows] != Status.OK) | (frames["seen"][rows] > _LARGEST)] = 0
-        heads, codes = np.flatnonzero(kinds == 1), np.flatnonzero(kinds == 2)
-        if len(heads):
-            right, found, failures = self._programs.run(frames, rows[heads])
-            job = job_column(found)
-            # The place of each of them among the rows, and where the last text of them ends.
-            at = heads[np.searchsorted(frames.numbers[rows[heads]], frames.numbers[right[job]])]
-            ends = [
-                np.where(value_column(found, one) >= 0, value_column(found, one) + length_column(found, one).clip(0), 0)
-                for one in range(_TEXTS)
-            ]
-            made[at] = np.max(ends, axis=0) - frames["off"][right[job]] - _BEFORE
-            self._drop(frames, rows, made, failures)
-        if len(codes):
-            right, found, failures = self._errors.run(frames, rows[codes])
-            made[codes[np.searchsorted(frames.numbers[rows[codes]], frames.numbers[right])]] = 0
-            made[codes[np.searchsorted(frames.numbers[rows[codes]], frames.numbers[right[job_column(found)]])]] = -1
-            self._drop(frames, rows, made, failures)
-        return made
-
-    @staticmethod
-    def _drop(frames: Frames, rows: Array, made: Array, failures: list[Failure]) -> None:
+        right, found, failures = self._programs.run(frames, rows[some])
+        # Rows are in the order of their numbers.
+        at = some if len(right) == len(some) else some[np.searchsorted(rows[some], right)]
+        job = job_column(found)
+        response = frames["response"][right]
+        # Of a response nothing counts, unless there is an error code.
+        made[at[response == 1]] = 0
+        made[at[job[response[job] == 1]]] = -1
+        found = found[response[job] == 0]
+        job = job_column(found)
+        ends = [value_column(found, one) + length_column(found, one).clip(0) for one in range(_TEXTS)]
+        made[at[job]] = np.max(ends, axis=0) - frames["off"][right[job]] - _BEFORE
         for one in failures:
-            made[np.searchsorted(frames.numbers[rows], frames.numbers[one.row])] = -1
+            made[np.flatnonzero(rows == one.row)] = -1
+        return made
 
 
 def _head(fields: Mapping[int, tuple[str, ...]], api: int, response: int, version: int) -> Program | None:
-    """Captures the texts of a body before the field after which nothing counts."""
+    """Of a request the texts before the field after which nothing counts, of a response its error codes."""
     both = layouts(api, response, version, secrets=True)
     if both is None:
         return None
-    names = [one.name for one in both[-1].fields]
-    last = next((one for one in fields[2 * api + response] if one in names), None)
-    if last is None:
-        return None
-    texts = [one.name for one in both[-1].fields if one.name in fields[2 * api + response]]
-    return compile_program(both, texts[-_TEXTS:], emit_after=last)
-
-
-def _codes(api: int, response: int, version: int) -> Program | None:
-    both = layouts(api, response, version, secrets=True)
-    return None if both is None else compile_program(both, {}, errors=True)
+    if response:
+        return compile_program(both, {}, errors=True)
+    wanted = fields[2 * api + response]
+    texts = [one.name for one in both[-1].fields if one.name in wanted]
+    return compile_program(both, texts, emit_after=next(one for one in wanted if one in texts)) if texts else None
 
 
 def maker(history: History, columns: Callable[[], Columns] | None = None) -> Callable[[pa.Schema, Run], Maker]:

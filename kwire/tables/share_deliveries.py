@@ -13,7 +13,7 @@ from kwire.history.fold import STATUSES
 from kwire.history.shares import DELIVERIES, OUTCOMES
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.tables import showing
-from kwire.tables.definition import CaptureTable
+from kwire.tables.definition import ByRow, CaptureTable
 from kwire.tables.histories import AFTER, BEFORE, STEP, maker
 from kwire.tables.share_steps import ShareColumns
 from kwire.tables.showing import Column
@@ -65,7 +65,7 @@ TABLE: Final = CaptureTable(
     statuses=STATUSES,
     words={"outcome": OUTCOMES},
     maker=maker(DELIVERIES, ShareColumns),
-    filters=False,
+    by_row=ByRow(topics=("topic",)),
     history=DELIVERIES,
     asked=(STEP,),
     shown=(

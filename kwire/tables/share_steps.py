@@ -17,11 +17,10 @@ from kwire.capture.frames import Frames
 from kwire.history.shares import acks_of, place_of
 from kwire.history.steps import Found, Said
 from kwire.kernels.layouts import ABSENT, Status
-from kwire.kernels.programs import Each, Program, compile_program, job_column, value_column
+from kwire.kernels.programs import Each, Program, compile_program, job_column
 from kwire.schema.keys import ApiKey
 from kwire.tables.locating import Programs, layouts
-from kwire.tables.topics import Names
-from kwire.wire import ZERO_UUID, uuid_text
+from kwire.tables.topics import Spelled
 
 __all__ = ["ShareColumns"]
 
@@ -80,9 +79,11 @@ def _program(api: int, response: int, version: int) -> Program | None:
     )
 
 
-def _at(register: int) -> int:
-    """The place of a register's value in a row."""
-    return 1 + 2 * register
+_AT: Final = range(1, 1 + 2 * _REGISTERS, 2)
+"""The places of the values of registers in a row."""
+(
+    A_ARRAY, A_TOPIC, A_PARTITION, A_CODE, A_FIRST, A_LAST, A_COUNT, A_GROUP, A_MEMBER, A_EPOCH, A_LOCK,
+) = _AT  # fmt: skip
 
 
 class ShareColumns:
@@ -90,80 +91,68 @@ class ShareColumns:
 
     def __init__(self) -> None:
         self._programs = Programs(_program, _REGISTERS)
-        self._groups = Names()
-        self._members = Names()
-        self._ids: dict[bytes, tuple[UUID, str]] = {}
+        self._spelled = Spelled()
 
     def __call__(self, frames: Frames, rows: Array, names: Callable[[UUID, int], str | None]) -> dict[int, Found]:
         """What rows of ``frames`` say, by their number among ``rows``. Those that are left out have to be decoded."""
-        good = np.flatnonzero((frames["status"][rows] == Status.OK) & np.isin(frames["api"][rows], list(_OF_CODE)))
-        if not len(good):
-            return {}
+        good = np.flatnonzero(frames["status"][rows] == Status.OK)
         right, found, failures = self._programs.run(frames, rows[good])
         numbers = frames.numbers[right]
         # Rows are in the order of their numbers.
-        number = good[np.searchsorted(frames.numbers[rows[good]], numbers)]
+        number = good if len(right) == len(good) else good[np.searchsorted(frames.numbers[rows[good]], numbers)]
         left = {int(np.searchsorted(numbers, frames.numbers[one.row])) for one in failures}
-        left |= set(np.flatnonzero(np.bincount(job_column(found), minlength=len(right)) > _MOST).tolist())
-        heads = found[value_column(found, R_ARRAY) == ABSENT]
-        groups = self._groups.numbers(frames.data, heads, R_GROUP).tolist()
-        members = self._members.numbers(frames.data, heads, R_MEMBER).tolist()
-        who = {
-            job: (self._groups.known[group] if group >= 0 else "", self._members.known[member] if member >= 0 else None)
-            for job, group, member in zip(job_column(heads).tolist(), groups, members, strict=True)
-        }
+        if len(found) > _MOST:
+            left |= set(np.flatnonzero(np.bincount(job_column(found), minlength=len(right)) > _MOST).tolist())
         made: dict[int, list[tuple[str | None, str, Said]]] = {}
         pieces: list[Any] = []
         response, order = frames["response"][right].tolist(), numbers.tolist()
         ends: dict[int, Said] = {}
         for row in found.tolist():
-            job, array = row[0], row[_at(R_ARRAY)]
+            job, array = row[0], row[A_ARRAY]
             if job in left:
                 continue
             if array == ABSENT:
                 pieces = []
-                group, member = who[job]
                 if response[job]:
-                    made[job], ends[job] = [], {"code": row[_at(R_EPOCH)]}
+                    made[job], ends[job] = [], {"code": row[A_EPOCH]}
                 else:
-                    made[job] = [(group, "", {"member": member, "epoch": row[_at(R_EPOCH)]})]
+                    group, member = self._text(frames, row, A_GROUP), self._text(frames, row, A_MEMBER)
+                    made[job] = [(group or "", "", {"member": member, "epoch": row[A_EPOCH]})]
             elif array == _RANGE:
                 pieces.append(row)
             else:
                 some, pieces = pieces, []
                 if response[job] or some:
-                    topic = self._topic(frames, row[_at(R_TOPIC)], order[job], names)
-                    place = place_of(topic, row[_at(R_PARTITION)])
+                    topic = self._topic(frames, row[A_TOPIC], order[job], names)
+                    place = place_of(topic, row[A_PARTITION])
                     if response[job]:
                         made[job].append((None, place, _told(topic, row, some)))
                     else:
-                        group, _, said = made[job][0]
-                        made[job].append((group, place, {**said, "topic": topic, "acks": _acks(frames.data, some)}))
+                        owner, _, said = made[job][0]
+                        made[job].append((owner, place, {**said, "topic": topic, "acks": _acks(frames.data, some)}))
         for job, said in ends.items():
             made[job].append((None, "", said))
-        return {int(number[job]): tuple(some) for job, some in made.items()}
+        places = number.tolist()
+        return {places[job]: tuple(some) for job, some in made.items()}
+
+    def _text(self, frames: Frames, row: list[int], at: int) -> str | None:
+        return self._spelled.text(frames.data, row[at], row[at + 1])
 
     def _topic(self, frames: Frames, at: int, frame: int, names: Callable[[UUID, int], str | None]) -> list[str | None]:
-        data = frames.data[at : at + 16].tobytes()
-        known = self._ids.get(data)
-        if known is None:
-            if len(self._ids) >= _MOST:
-                self._ids.clear()
-            known = self._ids[data] = UUID(bytes=data), uuid_text(UUID(bytes=data))
-        id_, text = known
-        return [None, None] if id_ == ZERO_UUID else [names(id_, frame), text]
+        found = self._spelled.id(frames.data, at)
+        return [None, None] if found is None else [names(found[0], frame), found[1]]
 
 
 def _told(topic: list[str | None], row: list[int], some: list[list[int]]) -> Said:
-    acquired = [[one[_at(R_FIRST)], one[_at(R_LAST)], one[_at(R_COUNT)]] for one in some]
-    lock = row[_at(R_LOCK)]
-    return {"topic": topic, "code": row[_at(R_CODE)], "acquired": acquired, "lock": 0 if lock == ABSENT else lock}
+    acquired = [[one[A_FIRST], one[A_LAST], one[A_COUNT]] for one in some]
+    lock = row[A_LOCK]
+    return {"topic": topic, "code": row[A_CODE], "acquired": acquired, "lock": 0 if lock == ABSENT else lock}
 
 
 def _acks(data: Array, some: list[list[int]]) -> list[list[int]]:
     def types(one: list[int]) -> list[int]:
-        at = one[_at(R_COUNT)]
-        found: list[int] = data[at : at + one[_at(R_COUNT) + 1]].view(np.int8).tolist()
+        at = one[A_COUNT]
+        found: list[int] = data[at : at + one[A_COUNT + 1]].view(np.int8).tolist()
         return found
 
-    return acks_of((one[_at(R_FIRST)], one[_at(R_LAST)], types(one)) for one in some)
+    return acks_of((one[A_FIRST], one[A_LAST], types(one)) for one in some)

@@ -33,7 +33,7 @@ from kwire.tables import columns
 from kwire.tables.locating import Programs, layouts
 from kwire.wire import uuid_text
 
-__all__ = ["R_TOPIC", "R_TOPIC_ID", "Names", "Topics", "numbers_of"]
+__all__ = ["R_TOPIC", "R_TOPIC_ID", "Names", "Spelled", "Topics", "numbers_of"]
 
 Array = Any
 
@@ -47,6 +47,7 @@ R_NAME, R_ID = range(2)
 _NAMES: Final = ("name", "topic_name", "topic")
 """How schemas call the name of a topic beside its ``topic_id``."""
 _NO_TOPIC_ID: Final = bytes(16)
+_MOST_SPELLED: Final = 1 << 12
 _METADATA_ID: Final = METADATA_TOPIC_ID.bytes
 
 
@@ -71,6 +72,38 @@ class Names:
         """The string of each row as text."""
         number = self.numbers(data, rows, register)
         return columns.Texts(self.known, self.sizes, number)
+
+
+class Spelled:
+    """Texts and ids of a few rows, one by one: each is made once."""
+
+    def __init__(self) -> None:
+        self._texts: dict[bytes, str] = {}
+        self._ids: dict[bytes, tuple[UUID, str]] = {}
+
+    def text(self, data: Array, at: int, length: int) -> str | None:
+        """The text there. None for a negative length."""
+        if length < 0:
+            return None
+        key = data[at : at + length].tobytes()
+        known = self._texts.get(key)
+        if known is None:
+            if len(self._texts) >= _MOST_SPELLED:
+                self._texts.clear()
+            known = self._texts[key] = text_of(key)
+        return known
+
+    def id(self, data: Array, at: int) -> tuple[UUID, str] | None:
+        """The id there, and its text. None for none: ABSENT, or zero."""
+        key = data[at : at + 16].tobytes() if at >= 0 else _NO_TOPIC_ID
+        if key == _NO_TOPIC_ID:
+            return None
+        known = self._ids.get(key)
+        if known is None:
+            if len(self._ids) >= _MOST_SPELLED:
+                self._ids.clear()
+            known = self._ids[key] = UUID(bytes=key), uuid_text(UUID(bytes=key))
+        return known
 
 
 class Topics:
@@ -144,13 +177,9 @@ class Topics:
         """Takes the pairs of names and ids in the messages of a window that have both. New pairs are kept, in order."""
         self._name_of.update((id_, name) for _, id_, name in self._learnt)
         self._learnt = []
-        if not self._learns or frames["api"].max(initial=0) <= ApiKey.FETCH:
-            return []
-        kinds, looked = _kinds(schema.generation())
-        rows = np.flatnonzero(frames.with_body(kinds) & (frames["status"] == Status.OK))
+        rows = frames.once(_that_name, partial(_that_name, frames)) if self._learns else ()
         if not len(rows):
             return []
-        _look(kinds, looked, 2 * frames["api"][rows] + frames["response"][rows])
         of_job, pairs, _ = self._pairs.run(frames, rows)
         data = frames.data
         number = frames.numbers[of_job[job_column(pairs)]]
@@ -177,6 +206,17 @@ def _kinds(generation: int) -> tuple[Array, Array]:
     # Not Produce and Fetch, the bulk of the traffic, which never have both.
     kinds[: 2 * ApiKey.FETCH + 2] = kinds[2 * ApiKey.API_VERSIONS : 2 * ApiKey.API_VERSIONS + 2] = 0
     return kinds, 1 - kinds
+
+
+def _that_name(frames: Frames) -> Array:
+    """The frames that may name topics by name and id."""
+    if frames["api"].max(initial=0) <= ApiKey.FETCH:
+        return np.zeros(0, np.int64)
+    kinds, looked = _kinds(schema.generation())
+    rows = np.flatnonzero(frames.with_body(kinds) & (frames["status"] == Status.OK))
+    if len(rows):
+        _look(kinds, looked, 2 * frames["api"][rows] + frames["response"][rows])
+    return rows
 
 
 def _look(kinds: Array, looked: Array, met: Array) -> None:

@@ -25,6 +25,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwire import stored
 from kwire.capture.frames import Frame, Frames
 from kwire.errors import KwireError
 from kwire.history.transactions import STATUSES, Step, Transactions, Write
@@ -33,13 +34,13 @@ from kwire.kernels.programs import Program, compile_program, job_column, length_
 from kwire.protocol.error_codes import error_name
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.schema.keys import ApiKey
-from kwire.tables import columns, showing
-from kwire.tables.definition import CaptureTable, Maker, Run
+from kwire.tables import showing
+from kwire.tables.definition import ByRow, CaptureTable, Maker, Run
 from kwire.tables.frames import OF_BROKERS
 from kwire.tables.histories import Held
 from kwire.tables.locating import Programs, layouts
 from kwire.tables.showing import Column
-from kwire.tables.topics import Names, Topics
+from kwire.tables.topics import Names, Spelled, Topics
 
 __all__ = ["SCHEMA", "TABLE", "Steps"]
 
@@ -216,14 +217,39 @@ def _about(frames: Frames, rows: Array) -> list[_About]:
     return list(zip(rows.tolist(), frames.numbers[rows].tolist(), connections, *columns_, strict=True))
 
 
+class Left:
+    """What one capture leaves to the next: the state machine, and what its steps are found by."""
+
+    def __init__(self) -> None:
+        self.fold = Transactions()
+        self.asked: dict[tuple[int, int], None] = {}
+        """Produce requests of transactions that wait, by connection and correlation id."""
+        self.readers: dict[int, int] = {}
+        """The isolation of readers, by connection."""
+
+    def save(self) -> dict[str, Any]:
+        """All of it, as JSON has it."""
+        readers = [[connection, level] for connection, level in self.readers.items()]
+        return {"fold": self.fold.save(), "asked": [list(key) for key in self.asked], "readers": readers}
+
+    def restore(self, state: Any) -> None:
+        """Takes over what ``save`` gave. Raises one of ``stored.UNFIT``."""
+        self.fold.restore(state["fold"])
+        for connection, id_ in state["asked"]:
+            self.asked[stored.number(connection, 0), stored.number(id_, -(1 << 31))] = None
+        for connection, level in state["readers"]:
+            self.readers[stored.number(connection, 0)] = stored.number(level, -128, 127)
+
+
 class Steps:
     """Finds the steps of transactions in the frames of a capture, in order."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, left: Left) -> None:
         secrets = run.options["secrets"]
         self._name = run.name
         self._topics = Topics(run.topics, secrets=secrets, learns=run.learns)
         self._names = Names()
+        self._spelled = Spelled()
 
         def programs(paths: dict[str, int], *, early: bool = False) -> Programs:
             return Programs(partial(_program, paths, list(paths)[-1], early, secrets), len(paths))
@@ -233,13 +259,7 @@ class Steps:
         self._answered = programs(_ANSWERED)
         self._fetched = programs(_FETCHED)
         self._isolation = programs(_paths("isolation_level"), early=True)
-        # A part of a whole goes on with what the part before it left.
-        left: tuple[dict[tuple[int, int], None], dict[int, int]] = ({}, {})
-        if run.goes_on:
-            left = run.memory.setdefault("transactions, asked", left)
-        self._asked, self._readers = left
-        """Transactional Produce requests that wait, by connection and correlation id; the isolation of readers by
-        connection."""
+        self._asked, self._readers = left.asked, left.readers
         self._clients: dict[tuple[int, int], dict[str, Any]] = {}
         self._said: dict[tuple[int, bool, int, bytes], list[dict[str, Any]]] = {}
         """What bodies say that were read before."""
@@ -318,12 +338,13 @@ class Steps:
     # -- what is frequent
 
     def _topic(self, frames: Frames, rows: Array, of_frame: Array) -> list[str | None]:
-        which = np.arange(len(rows))
-        names = columns.in_type(
-            self._topics.names(frames.data, rows, frames.numbers[of_frame]).column(which), pa.string()
-        )
-        ids = columns.in_type(self._topics.ids(frames.data, rows).column(which), pa.string())
-        return [name or id_ for name, id_ in zip(names.to_pylist(), ids.to_pylist(), strict=True)]
+        made: list[str | None] = []
+        columns = (value_column(rows, 0), length_column(rows, 0), value_column(rows, 1), frames.numbers[of_frame])
+        for at, length, id_at, frame in zip(*(one.tolist() for one in columns), strict=True):
+            name = self._spelled.text(frames.data, at, length)
+            found = None if name else self._spelled.id(frames.data, id_at)
+            made.append(name if found is None else self._topics.name(found[0], frame) or found[1])
+        return made
 
     def _produced_in(self, frames: Frames) -> Iterator[tuple[int, int, Step | Write]]:
         """What Produce requests of transactions say, and their responses."""
@@ -423,13 +444,13 @@ class Steps:
     def _held(self, frames: Frames) -> Iterator[Step]:
         there = np.flatnonzero(frames.with_body(_FETCH_RESPONSE) & (frames["version"] >= 4))
         asked = np.flatnonzero(frames.with_body(_FETCH) & (frames["version"] >= 4))
-        if len(asked):
-            rows, said, _ = self._isolation.run(frames, asked)
-            of_frame = rows[job_column(said)]
-            numbers = frames.of_connections("number", frames["slot"][of_frame])
-            # All that a client fetches on a connection it fetches with one isolation.
-            connections, first = np.unique(numbers, return_index=True)
-            for connection, level in zip(connections.tolist(), value_column(said, 0)[first].tolist(), strict=True):
+        numbers = frames.of_connections("number", frames["slot"][asked])
+        # All that a client fetches on a connection it fetches with one isolation.
+        new = set(numbers.tolist()).difference(self._readers)
+        if new and len(self._readers) < _MOST_READERS:
+            rows, said, _ = self._isolation.run(frames, asked[np.isin(numbers, list(new))])
+            numbers = frames.of_connections("number", frames["slot"][rows[job_column(said)]])
+            for connection, level in zip(numbers.tolist(), value_column(said, 0).tolist(), strict=True):
                 if len(self._readers) < _MOST_READERS:
                     self._readers.setdefault(connection, level)
         if not len(there):
@@ -524,6 +545,9 @@ def _error(code: int) -> str:
 
 def _first_batches(data: Array, starts: Array, lengths: Array) -> tuple[list[int | None], list[int | None], list[int]]:
     """Producer id and epoch of record sets, and how many records their batches state."""
+    if len(starts) <= _FEW:
+        some = [_first_batch(data, at, length) for at, length in zip(starts.tolist(), lengths.tolist(), strict=True)]
+        return [one[0] for one in some], [one[1] for one in some], [one[2] for one in some]
     heads = data[starts[:, None] + np.arange(_HEADER)]
     fields = {name: heads[:, at : at + size] for name, (at, size) in _FIELDS.items()}
     size, producer, epoch, count = (
@@ -538,6 +562,7 @@ def _first_batches(data: Array, starts: Array, lengths: Array) -> tuple[list[int
     return made[0], made[1], made[2]
 
 
+_FEW: Final = 16
 _FIELDS: Final = {"size": (8, 4), "producer": (43, 8), "epoch": (51, 2), "count": (57, 4)}
 
 
@@ -612,12 +637,12 @@ def _added(step: Any, version: int, body: Any) -> Iterator[Step]:
 class _Maker(Maker):
     def __init__(self, schema: pa.Schema, run: Run) -> None:
         self._schema = schema
-        self._steps = Steps(run)
-        self._later = run.later
-        fresh = Transactions(events="events" in schema.names)
+        self._later = run.later or run.carried
         # A part of a whole goes on with what the part before it left.
-        self._fold: Transactions = run.memory.setdefault("transactions", fresh) if run.goes_on else fresh
-
+        left: Left = run.memory.setdefault("transactions", Left()) if run.goes_on else Left()
+        self._fold = left.fold
+        self._fold.events = "events" in schema.names
+        self._steps = Steps(run, left)
         self._held = Held(self._made)
 
     def _made(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
@@ -665,8 +690,9 @@ TABLE: Final = CaptureTable(
     file="capture",
     statuses=STATUSES,
     maker=_Maker,
-    filters=False,
+    by_row=ByRow(times=("began", "ended"), topics=("partitions",)),
     in_order=True,
+    remembers=Left,
     shown=(
         Column("began", showing.time("began")),
         Column("transaction", showing.plain("transactional_id"), shrink=10),
