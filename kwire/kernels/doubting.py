@@ -277,11 +277,16 @@ def _leads_in_turn(
 
 
 @kernel
-def _were_asked(window: Window, capture: Capture, reader: Any, m: int, pos: int, number: int) -> int:
+def _were_asked(window: Window, capture: Capture, reader: Any, m: int, pos: int, row: int) -> int:
     """Whether the broker had received the requests for the next answers when it sent them, behind position ``pos`` in
-    piece ``m`` and the answer to request ``number``: YES, NO or NEED_MORE. Like ``_goes_on_well``."""
-    data, pieces = window.data, window.pieces
+    piece ``m`` and the answer to the request in row ``row``: YES, NO or NEED_MORE. One of them may be missing.
+
+    Like ``_goes_on_well``, where requests were read already.
+    """
+    data, pieces, waiting = window.data, window.pieces, capture.waiting
     conn = capture.connections[reader.slot]
+    number = int64(waiting[row].id)
+    unseen = 0
     count = 0
     while count < MOST_FOLLOWING:
         count += 1
@@ -300,9 +305,15 @@ def _were_asked(window: Window, capture: Capture, reader: Any, m: int, pos: int,
         size = i32(data, begin)
         if size < 4 or size > LARGEST_FRAME:
             return int64(NO)
-        row = find(conn, capture.waiting, capture.ids, capture.room[0], int64(i32(data, begin + 4)), int64(NEVER))
-        if row < 0 or pieces[m].ack < capture.waiting[row].end:
-            return int64(NO)
+        found = find(conn, waiting, capture.ids, capture.room[0], int64(i32(data, begin + 4)), int64(NEVER))
+        if found < 0:
+            unseen += 1
+            if unseen > 1 or pieces[m].ack <= waiting[row].end:
+                return int64(NO)
+        elif waiting[found].end <= waiting[row].end or pieces[m].ack < waiting[found].end:
+            return int64(NO)  # it answers once more what was answered, or was sent before its request
+        else:
+            row = found
         pos += 4 + size
     return int64(YES)
 
@@ -330,7 +341,7 @@ def _is_exchange(
         return NO
     if not _fits_here(window, capture, table, scratch, reader, p, pos, row):
         return NO
-    said = _were_asked(window, capture, reader, p, end, int64(waiting[row].id))
+    said = _were_asked(window, capture, reader, p, end, row)
     return int64(YES) if said == NEED_MORE and reader.over == 1 else said
 
 
