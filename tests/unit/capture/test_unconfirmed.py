@@ -632,10 +632,10 @@ def test_each_exchange_makes_the_answers_behind_its_hole_certain(engine: Engine)
     """Several are seen before an answer is read, since those behind the first hole wait."""
     talk = in_turn(12)
     with using(engine):
-        # A request and its answer, three times.
-        found = statuses(without(talk, 5, 6, 13, 14, 21, 22))
+        # The handshake; a request and its answer, three times.
+        found = statuses(without(talk, 0, 1, 2, 5, 6, 13, 14, 21, 22))
     answers = {row[2]: row[3] for row in found if row[0] == "response" and row[3] != "gap"}
-    assert list(answers.values()) == ["ok"] * 9
+    assert [number for number, status in answers.items() if status == "ok"] == [3, 4, 5, 7, 8, 9, 11, 12]
 
 
 @engines
