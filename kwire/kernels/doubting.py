@@ -33,9 +33,11 @@ __all__ = [
     "ENOUGH_ANSWERS",
     "HOLED",
     "LARGEST_BATCH",
+    "OR_AROUND",
     "TORN",
     "certainty",
     "confirm",
+    "doubt_of",
     "exchanged_here",
     "is_doubted",
     "is_torn",
@@ -66,6 +68,9 @@ So something else has to say it, too: who had received it acknowledged it up to 
 TAGGED_FETCH: Final = 12
 """The version from which on a Fetch response has tagged fields behind its last records. Before, it may end with the
 value of a record, or of a header."""
+OR_AROUND: Final = 2
+"""``Waiting.doubted`` of a Produce request of an old version which may be the end of one that has its id. What answers
+it answers one of them, and both have the same version: no other has a response of this layout."""
 FETCHES_NEW: Final = 1
 """``Connection.spoken``: it has sent a Fetch request whose response has tagged fields behind its last records,"""
 FETCHES_OLD: Final = 2
@@ -452,6 +457,16 @@ def certainty(window: Window, capture: Capture, table: Apis, scratch: Scratch, r
 
 
 @inlined
+def doubt_of(stream: Any, row: Any, end: int) -> int:
+    """``Waiting.doubted`` of the request in ``row``, which ends at position ``end``."""
+    if stream.certain != 0:
+        return int64(0)
+    # See ``confirm``: what follows is certain, for whatever ends here.
+    around = stream.proven == end and row.api == ApiKey.PRODUCE and row.version < 3
+    return int64(OR_AROUND if around else 1)
+
+
+@inlined
 def is_doubted(stream: Any, other: Any, answers: Any) -> bool:
     """Whether a request is in doubt, or what answers it, which ``other`` reads, may be."""
     if _in_doubt(stream):
@@ -750,7 +765,7 @@ def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, 
             return int64(NO), none
         if well == NEED_MORE and reader.over == 0 and answer == YES:
             return int64(SO_GOOD), begin
-    if answer == PERHAPS:
+    if answer == PERHAPS and api == ApiKey.FETCH:
         # What follows them is certain all the same.
         return answer, answered_end
     return answer, begin
