@@ -33,9 +33,11 @@ __all__ = [
     "ENOUGH_ANSWERS",
     "HOLED",
     "LARGEST_BATCH",
+    "OR_AROUND",
     "TORN",
     "certainty",
     "confirm",
+    "doubt_of",
     "exchanged_here",
     "is_doubted",
     "is_torn",
@@ -66,6 +68,9 @@ So something else has to say it, too: who had received it acknowledged it up to 
 TAGGED_FETCH: Final = 12
 """The version from which on a Fetch response has tagged fields behind its last records. Before, it may end with the
 value of a record, or of a header."""
+OR_AROUND: Final = 2
+"""``Waiting.doubted`` of a Produce request of an old version which may be the end of one that has its id. What answers
+it answers one of them, and both have the same version: no other has a response of this layout."""
 FETCHES_NEW: Final = 1
 """``Connection.spoken``: it has sent a Fetch request whose response has tagged fields behind its last records,"""
 FETCHES_OLD: Final = 2
@@ -277,11 +282,16 @@ def _leads_in_turn(
 
 
 @kernel
-def _were_asked(window: Window, capture: Capture, reader: Any, m: int, pos: int, number: int) -> int:
+def _were_asked(window: Window, capture: Capture, reader: Any, m: int, pos: int, row: int) -> int:
     """Whether the broker had received the requests for the next answers when it sent them, behind position ``pos`` in
-    piece ``m`` and the answer to request ``number``: YES, NO or NEED_MORE. Like ``_goes_on_well``."""
-    data, pieces = window.data, window.pieces
+    piece ``m`` and the answer to the request in row ``row``: YES, NO or NEED_MORE. One of them may be missing.
+
+    Like ``_goes_on_well``, where requests were read already.
+    """
+    data, pieces, waiting = window.data, window.pieces, capture.waiting
     conn = capture.connections[reader.slot]
+    number = int64(waiting[row].id)
+    unseen = 0
     count = 0
     while count < MOST_FOLLOWING:
         count += 1
@@ -300,9 +310,15 @@ def _were_asked(window: Window, capture: Capture, reader: Any, m: int, pos: int,
         size = i32(data, begin)
         if size < 4 or size > LARGEST_FRAME:
             return int64(NO)
-        row = find(conn, capture.waiting, capture.ids, capture.room[0], int64(i32(data, begin + 4)), int64(NEVER))
-        if row < 0 or pieces[m].ack < capture.waiting[row].end:
-            return int64(NO)
+        found = find(conn, waiting, capture.ids, capture.room[0], int64(i32(data, begin + 4)), int64(NEVER))
+        if found < 0:
+            unseen += 1
+            if unseen > 1 or pieces[m].ack <= waiting[row].end:
+                return int64(NO)
+        elif waiting[found].end <= waiting[row].end or pieces[m].ack < waiting[found].end:
+            return int64(NO)  # it answers once more what was answered, or was sent before its request
+        else:
+            row = found
         pos += 4 + size
     return int64(YES)
 
@@ -330,7 +346,7 @@ def _is_exchange(
         return NO
     if not _fits_here(window, capture, table, scratch, reader, p, pos, row):
         return NO
-    said = _were_asked(window, capture, reader, p, end, int64(waiting[row].id))
+    said = _were_asked(window, capture, reader, p, end, row)
     return int64(YES) if said == NEED_MORE and reader.over == 1 else said
 
 
@@ -438,6 +454,16 @@ def certainty(window: Window, capture: Capture, table: Apis, scratch: Scratch, r
         if reader.wake > reader.now and window.pieces[reader.seen - 1].pos - reader.pos < MOST_HELD:
             return int64(-1)
     return int64(1) if answer == YES else int64(0)
+
+
+@inlined
+def doubt_of(stream: Any, row: Any, end: int) -> int:
+    """``Waiting.doubted`` of the request in ``row``, which ends at position ``end``."""
+    if stream.certain != 0:
+        return int64(0)
+    # See ``confirm``: what follows is certain, for whatever ends here.
+    around = stream.proven == end and row.api == ApiKey.PRODUCE and row.version < 3
+    return int64(OR_AROUND if around else 1)
 
 
 @inlined
@@ -739,7 +765,7 @@ def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, 
             return int64(NO), none
         if well == NEED_MORE and reader.over == 0 and answer == YES:
             return int64(SO_GOOD), begin
-    if answer == PERHAPS:
+    if answer == PERHAPS and api == ApiKey.FETCH:
         # What follows them is certain all the same.
         return answer, answered_end
     return answer, begin

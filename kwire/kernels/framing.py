@@ -56,8 +56,10 @@ from kwire.kernels.doubting import (
     ENOUGH_ANSWERS,
     HOLED,
     LARGEST_BATCH,
+    OR_AROUND,
     TORN,
     confirm,
+    doubt_of,
     exchanged_here,
     is_doubted,
     is_torn,
@@ -331,9 +333,10 @@ def _request(
             row.order,
             clock,
         )
-        capture.waiting[conn.waiting_tail].doubted = 1 if capture.streams[reader.stream].certain == 0 else 0
+        end = reader.pos + 4 + row.size
+        capture.waiting[conn.waiting_tail].doubted = doubt_of(capture.streams[reader.stream], row, end)
         capture.waiting[conn.waiting_tail].ack = window.pieces[reader.piece].ack
-        capture.waiting[conn.waiting_tail].end = reader.pos + 4 + row.size
+        capture.waiting[conn.waiting_tail].end = end
     if row.api == ApiKey.SASL_HANDSHAKE and row.version == 0:
         conn.raw_tokens = 1
 
@@ -421,7 +424,9 @@ def _response(
         requests.certain = 1  # see ``doubting.torn_ends_here``
     answered(conn, waiting, ids, room, which)
     _judge_version(row, table)
-    if doubted == 1 and row.status == Status.OK:
+    if doubted == OR_AROUND:
+        row.client = -1
+    elif doubted == 1 and row.status == Status.OK:
         row.status = Status.UNCONFIRMED
         row.reason = Reason.ASKED_UNCONFIRMED
     return True

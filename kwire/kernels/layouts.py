@@ -611,7 +611,8 @@ class Waiting(Row):
     overtaken: Short
     """1 if a later request was answered before it."""
     doubted: Short
-    """1 if it may be a part of another frame, ``doubting.TORN`` if it has records and a hole, else 0."""
+    """1 if it may be a part of another frame, ``doubting.OR_AROUND`` if only of one that its answer is to,
+    ``doubting.TORN`` if it has records and a hole, else 0."""
     entered: Short
     """Whether it is in the hash table: ``NOT_ENTERED``, ``LEADS`` or ``FOLLOWS``."""
 
