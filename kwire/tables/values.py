@@ -1,8 +1,9 @@
 """What the tables of records say of values: which schema each has, and what it says (``kwire.values``).
 
 Columns that are there by name: ``value_framing``, ``value_format``, ``value_schema_id``, ``value_schema_guid``,
-``value_message``, ``value_json``, ``value_status``, ``value_error``, and the same of the key. ``as_json`` makes a table
-that has ``value_json`` and what became of it without being asked, ``typed`` one whose ``value`` is a struct.
+``value_schema``, ``value_message``, ``value_json``, ``value_status``, ``value_error``, and the same of the key.
+``as_json`` makes a table that has ``value_json`` and what became of it without being asked, ``typed`` one whose
+``value`` is a struct.
 
 Rules kept here:
 
@@ -43,6 +44,7 @@ _OF_VALUE: Final = {
     "format": pa.string(),
     "schema_id": pa.int64(),
     "schema_guid": pa.string(),
+    "schema": pa.string(),
     "message": pa.string(),
     "json": pa.string(),
     "status": pa.string(),
@@ -85,7 +87,7 @@ class _Wanted:
 
     def batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns that are wanted, of a batch that has those that are needed."""
-        from kwire.values import decode
+        from kwire.values.decoding import CHECKED, decode
 
         control = pc.fill_null(batch.column(_CONTROL), False)
         made: dict[str, pa.Array] = {}
@@ -99,7 +101,7 @@ class _Wanted:
                 headers=batch.column("headers"),
                 topics=batch.column("topic"),
                 part=part,
-                reader=self._readers[part],
+                reader=self._readers[part] or (None if f"{part}_json" in self.schema.names else CHECKED),
                 mask=self._mask,
                 limits=self._limits,
             )

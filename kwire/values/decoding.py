@@ -38,7 +38,7 @@ from kwire.values.sources import Schemas
 from kwire.values.texts import json_texts
 from kwire.values.written import AVRO, JSON, PROTOBUF, Written
 
-__all__ = ["COLUMNS", "STATUSES", "Decoded", "Reader", "Status", "decode"]
+__all__ = ["CHECKED", "COLUMNS", "STATUSES", "Decoded", "Reader", "Status", "decode"]
 
 Array = Any
 
@@ -75,6 +75,7 @@ COLUMNS: Final = (
     pa.field("format", pa.string()),
     pa.field("schema_id", pa.int64()),
     pa.field("schema_guid", pa.string()),
+    pa.field("schema", pa.string()),
     pa.field("message", pa.string()),
     pa.field("status", pa.string()),
     pa.field("error", pa.string()),
@@ -114,10 +115,15 @@ class Reader:
         return cls(written, of_json.type_of(written.text, references))
 
 
+CHECKED: Final = Reader(Written("", ""), pa.null())
+"""In place of a reader: what values say is not wanted, and ``values`` is null."""
+
+
 class Decoded(NamedTuple):
     """What became of a column of values: arrays of as many rows.
 
-    ``values``: JSON text, or of the type of the reader. The others are ``COLUMNS``. All of a null value are null.
+    ``values``: JSON text, or of the type of the reader, or null. The others are ``COLUMNS``. All of a null value are
+    null. ``schema``: what its source calls it, such as ``orders-value v3``.
     """
 
     values: pa.Array
@@ -125,6 +131,7 @@ class Decoded(NamedTuple):
     format: pa.Array
     schema_id: pa.Array
     schema_guid: pa.Array
+    schema: pa.Array
     message: pa.Array
     status: pa.Array
     error: pa.Array
@@ -147,7 +154,7 @@ def decode(
     - ``headers``: those of the records, ``list<struct<key: string, value: binary>>``. None: there are none.
     - ``topics``: a column of names, or the one topic of all.
     - ``part``: ``value`` or ``key``.
-    - ``reader``: the type that they become. None: JSON text.
+    - ``reader``: the type that they become. None: JSON text. ``CHECKED``: nothing, they are checked alone.
     - ``mask``: which fields are masked.
 
     Raises ``KwireError`` for a column that is not of bytes, and where a registry cannot be asked.
@@ -158,7 +165,10 @@ def decode(
     names = pa.repeat(pa.scalar(topics, pa.string()), len(array)) if isinstance(topics, str) else topics
     names = None if names is None else _one(names)
     sizes = pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    how = _How(found, part, reader, mask, limits, Budget(limits), _Room(limits, int(sizes.sum())))
+    text = reader is not CHECKED
+    how = _How(
+        found, part, reader if text else None, mask, text, limits, Budget(limits), _Room(limits, int(sizes.sum()))
+    )
     made = []
     for first, last in batch_ranges(sizes, most=_WINDOW, most_rows=_ROWS):
         some = slice(first, last)
@@ -212,13 +222,16 @@ class _How(NamedTuple):
     part: str
     reader: Reader | None
     mask: Mask | None
+    text: bool
     limits: Limits
     budget: Budget
     room: _Room
 
     @property
     def type(self) -> pa.DataType:
-        return pa.string() if self.reader is None else self.reader.type
+        if self.reader is not None:
+            return self.reader.type
+        return pa.string() if self.text else pa.null()
 
 
 class _Pieces:
@@ -304,6 +317,7 @@ class _Window:
             format=column([one.written and one.written.format for one in claims], pa.string()),
             schema_id=column([_id_of(one) for one in claims], pa.int64()),
             schema_guid=column([_guid_of(one) for one in claims], pa.string()),
+            schema=column([_name_of(one) for one in claims], pa.string()),
             message=column([one.message for one in claims], pa.string()),
             status=words,
             error=self._errors.array(),
@@ -465,8 +479,10 @@ class _Window:
             ]
             good = np.ones(len(payload), bool)
             good[[row for row, _ in failures]] = False
-            values = pc.if_else(pa.array(good), payload, pa.scalar(None, payload.type)).cast(pa.string())
-            if self._how.mask is not None:
+            values = pa.nulls(len(payload))
+            if self._how.text:
+                values = pc.if_else(pa.array(good), payload, pa.scalar(None, payload.type)).cast(pa.string())
+            if self._how.text and self._how.mask is not None:
                 values = self._how.mask.texts(values)
         return self._failed(values, failures, written, None)
 
@@ -486,6 +502,8 @@ class _Window:
 
     def _finished(self, values: pa.Array, status: Array, errors: pa.Array, message: str | None) -> _Read:
         """Values as what was asked for: masked, as JSON text if no type is."""
+        if pa.types.is_null(self._how.type):
+            return _Read(pa.nulls(len(values)), status, errors, message)
         if self._how.mask is not None:
             values = self._how.mask.values(values)
         if self._how.reader is not None or (pa.types.is_string(values.type) and message is None):
@@ -684,6 +702,11 @@ def _guid_of(claim: _Claim) -> str | None:
     if claim.named.space is Space.GUID:
         return str(claim.named.name)
     return None if claim.written is None else claim.written.guid
+
+
+def _name_of(claim: _Claim) -> str | None:
+    # JSON without a schema has no name.
+    return str(claim.written) if claim.written is not None and claim.written.text else None
 
 
 def _hint(written: Written | None) -> str:
