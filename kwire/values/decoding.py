@@ -29,6 +29,7 @@ from kwire.errors import KwireError
 from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits
 from kwire.records.batching import batch_ranges
 from kwire.records.budget import GROWTH, Budget
+from kwire.records.constants import CONSTANTS
 from kwire.records.headers import Headers
 from kwire.values import framing
 from kwire.values import json as of_json
@@ -82,8 +83,8 @@ COLUMNS: Final = (
 )
 """The columns that ``Decoded`` has beside the values."""
 
-_WINDOW: Final = 4 << 20
-_ROWS: Final = 1 << 16
+_WINDOW: Final = 16 << 20
+_ROWS: Final = 1 << 17
 """Bytes and values that are decoded at once."""
 _TEXT: Final = 16 << 20
 """Bytes of JSON text that are made at once, about."""
@@ -242,8 +243,11 @@ class _Pieces:
         self._type = type_
         self._pieces: list[pa.Array] = []
         self._count = 0
+        self._whole = False
 
     def put(self, rows: Array, piece: pa.Array) -> None:
+        # Rows are in order: as many as there are are all of them.
+        self._whole = not self._count and len(rows) == len(self.at)
         self.at[rows] = self._count + np.arange(len(rows))
         self._pieces.append(piece)
         self._count += len(piece)
@@ -251,6 +255,8 @@ class _Pieces:
     def array(self) -> pa.Array:
         if not self._pieces:
             return pa.nulls(len(self.at), self._type)
+        if self._whole and self.at.min() >= 0:
+            return self._pieces[-1]
         all_ = pa.concat_arrays(self._pieces)
         if len(all_) == len(self.at) and (self.at == np.arange(len(self.at))).all():
             return all_
@@ -305,11 +311,18 @@ class _Window:
     def _made(self) -> Decoded:
         claims = list(self._claims)
         numbers = self._claim
-        at = pa.array(numbers, mask=numbers < 0)
-        words = pa.array(WORDS).take(pa.array(self._status, mask=~self._buffer.valid))
+        rows = len(numbers)
+        # Most windows have one schema, and no value that fails: then all columns are the same in each row.
+        alike = rows > 0 and len(claims) == 1 and bool((self._status == Status.OK).all() and self._buffer.valid.all())
+        at = None if alike else pa.array(numbers, mask=numbers < 0)
+        words = (
+            CONSTANTS.get(pa.string(), "ok", rows)
+            if alike
+            else pa.array(WORDS).take(pa.array(self._status, mask=~self._buffer.valid))
+        )
 
         def column(values: list[Any], type_: pa.DataType) -> pa.Array:
-            return pa.array(values, type_).take(at)
+            return CONSTANTS.get(type_, values[0], rows) if at is None else pa.array(values, type_).take(at)
 
         return Decoded(
             values=self._values.array(),
@@ -346,6 +359,8 @@ class _Window:
             yield own if len(own) == 1 else found, rows[numbers == number]
 
     def _try_topics(self, topics: pa.Array) -> None:
+        if not self._open.any():
+            return
         numbered = topics.dictionary_encode()
         which = numbered.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         for number, rows in _groups(which, self._open):
