@@ -1,7 +1,8 @@
 """What the tables of records say of values: which schema each has, and what it says (``kwire.values``).
 
 Columns that are there by name: ``value_framing``, ``value_format``, ``value_schema_id``, ``value_schema_guid``,
-``value_schema``, ``value_message``, ``value_json``, ``value_status``, ``value_error``, and the same of the key.
+``value_schema``, ``value_message``, ``value_json``, ``value_bytes``, ``value_status``, ``value_error``, and the same of
+the key.
 ``as_json`` makes a table that has ``value_json`` and what became of it without being asked, ``typed`` one whose
 ``value`` is a struct.
 
@@ -47,6 +48,7 @@ _OF_VALUE: Final = {
     "schema": pa.string(),
     "message": pa.string(),
     "json": pa.string(),
+    "bytes": pa.int64(),
     "status": pa.string(),
     "error": pa.string(),
 }
@@ -107,8 +109,10 @@ class _Wanted:
             )
             if self._readers[part] is not None:
                 made[part] = found.values
-            made |= {f"{part}_{name}": getattr(found, name) for name in _OF_VALUE if name != "json"}
+            made |= {f"{part}_{name}": getattr(found, name) for name in _OF_VALUE if name not in ("json", "bytes")}
             made[f"{part}_json"] = found.values
+            if f"{part}_bytes" in self.schema.names:
+                made[f"{part}_bytes"] = pc.binary_length(column).cast(pa.int64())
         columns = [made[one.name] if one.name in made else batch.column(one.name) for one in self.schema]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
