@@ -17,6 +17,7 @@ examples:
   kwire findings *.pcap.gz --format html -o findings.html
   kwire findings broker.pcap --rule lag,offsets-back --set lag=500
   kwire findings broker.pcap --topic orders,payments
+  kwire findings broker.pcap --values http://registry:8081
   kwire findings broker.pcap --format jsonl | jq -r .evidence[].frame
 
 A wrong name after --rule or --set lists them all. The page on findings says what each rule finds.
@@ -43,7 +44,7 @@ def register(subparsers: Any) -> None:
         dest="of_topics",
         help="only what is about these topics: findings without a topic are left out",
     )
-    add_options(parser, "secrets")
+    add_options(parser, "secrets", "schemas")
     answers.add_formats(parser)
     parser.set_defaults(run=run, command="findings")
 
@@ -55,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
         from kwire.report import findings
     try:
         thresholds = findings.Thresholds.of(args.set, args.rule)
-        finder = findings.Finder(args.rule, thresholds)
-        tables = findings.needed(args.rule)
+        tables = findings.needed(args.rule, schemas=reader.schemas is not None)
+        finder = findings.Finder(args.rule, thresholds, reader.schemas)
     except ValueError as wrong:
         raise KwireError(str(wrong)) from None
     for name, batch in reader.batches(tables):

@@ -201,6 +201,8 @@ class Rule(Generic[_Limits]):
     """Rules whose findings about the same client, at the same time, have the same cause: they are left out."""
     errors: frozenset[str] = frozenset()
     """Errors of responses that it is about: ``repeated-errors`` leaves them to it."""
+    of_values = False
+    """Whether it reads what values mean: it needs sources of schemas."""
     by_process = False
     """Whether a finding may be about one of several processes with the same client_id."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from kwire.report import findings
 from kwire.report.findings import COLUMNS, RULES, Finder, Finding, Thresholds, errors, needed
 from kwire.tables import table
 from kwire.tables.columns import with_dictionaries
+from kwire.values import Schemas, Written
+from kwire.values.catalog import Catalog
+from kwire.values.written import AVRO
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
@@ -46,7 +50,8 @@ def rows(name: str, made: Iterable[Row]) -> tuple[str, pa.RecordBatch]:
         "partition": 0,
         "topic": "t",
     }
-    schema = table(name).chosen(findings.COLUMNS[name])
+    columns = (*findings.COLUMNS[name], *(findings.OF_VALUES if name == "records" else ()))
+    schema = table(name).chosen(columns)
     whole = []
     for number, row in enumerate(made):
         at = BEGIN + timedelta(seconds=row.get("at", 0))
@@ -66,7 +71,7 @@ def parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def found(rule: str, *batches: tuple[str, pa.RecordBatch], **changes: Any) -> list[Finding]:
-    finder, other = (Finder([rule], Thresholds(**changes)) for _ in range(2))
+    finder, other = (Finder([rule], Thresholds(**changes), SCHEMAS) for _ in range(2))
     for name, batch in batches:
         # As reading gives them: in parts, and as commands read them, with dictionaries.
         for part in parts(batch):
@@ -314,6 +319,35 @@ HELLO: Row = {"status": "encrypted", "tls": True, "ended": "fin", "ended_by": "b
 """A connection that a client began with TLS, and that the broker closed."""
 ALERT: Row = {"status": "ok", "tls": False, "broker_bytes": 7, "requests": 1, "unanswered": 1}
 Case = list[tuple[str, list[Row]]]
+
+
+def version(number: int, *fields: Row) -> Written:
+    text = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}, *fields]})
+    return Written(AVRO, text, id=number, subject="t-value", version=number)
+
+
+WHO: Row = {"name": "who", "type": "string"}
+SCHEMAS = Schemas(
+    [
+        Catalog(
+            [
+                version(1), version(2, WHO), version(3, {**WHO, "default": ""}), version(4), version(5, WHO),
+                version(6), replace(version(7), text=version(7).text.replace('"int"', '"string"')),
+            ]
+        )
+    ]
+)  # fmt: skip
+"""Of the topic t: 2 cannot read 1, nor 5 what 4 and 6 write, nor 6 and 7 each other."""
+
+
+def valued(count: int, schema: int | None = 1, status: str = "ok", **more: Any) -> list[Row]:
+    """Records whose values have a schema of Confluent's."""
+    error = None if status == "ok" else "t-value: $.who at byte 5: the value ends within it"
+    called = None if schema is None or status == "unknown_schema" else f"t-value v{schema}"
+    of: Row = {"value_framing": "confluent", "value_format": "avro", "value_schema_id": schema, "value_schema": called}
+    return [{**of, "value_status": status, "value_error": error, "at": k, **more} for k in range(count)]
+
+
 CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
     "tiny-batches": (
         lambda: [("partitions", produce(1200))],
@@ -646,6 +680,33 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
                              *answers(30, "Fetch", ["TOPIC_AUTHORIZATION_FAILED"]),
                              # For less than a minute.
                              *answers(500, "EndTxn", ["CONCURRENT_TRANSACTIONS"])])],
+    ),
+    "unknown-schemas": (
+        lambda: [("records", [*valued(5), *valued(2, 7, "unknown_schema")]), ("connections", [{}])],
+        # What only looks like a name of a schema is another one each time.
+        lambda: [("records", [*valued(5), *(row for k in range(9) for row in valued(1, 7 + k, "unknown_schema")),
+                              *valued(9, None, "no_schema", value_framing=None)])],
+    ),
+    "mixed-framings": (
+        lambda: [("records", [*valued(5), *valued(1, value_framing="confluent_header")])],
+        # Two versions of a schema, another topic, keys, and what no schema fits.
+        lambda: [("records", [*valued(5), *valued(5, 2), *valued(1, value_framing="glue", topic="other"),
+                              *valued(1, value_framing="glue", value_status="malformed"),
+                              *({"key_framing": "glue", "key_status": "ok"} for _ in range(3))])],
+    ),
+    "no-longer-decodes": (
+        lambda: [("records", [*valued(5), *valued(5, 2, "malformed", at=9)]), ("connections", [{}])],
+        # Of the same schema; from the beginning; and with one that the registry does not know.
+        lambda: [("records", [*valued(5, at=5), *valued(2, 1, "malformed", at=9), *valued(5, 2, "malformed", at=1),
+                              *valued(5, 7, "unknown_schema", at=9),
+                              # Texts beside JSON.
+                              *valued(5, None, "ok", value_framing="none", topic="u"),
+                              *valued(5, None, "no_schema", value_framing=None, topic="u", at=9)])],
+    ),
+    "breaking-versions": (
+        lambda: [("records", [*valued(5), *valued(5, 2, at=9)])],
+        # A default; the version before that one; a version that is not written; and another topic.
+        lambda: [("records", [*valued(5, 3), *valued(5, 4, at=9), *valued(5, 3, topic="other", value_schema=None)])],
     ),
 }  # fmt: skip
 """For each rule: rows that are one finding, and rows that nearly are one."""
@@ -1053,6 +1114,60 @@ def test_a_reset_says_where_the_consumer_goes_on() -> None:
     # Without a policy it does not go on.
     (one,) = found("offset-resets", rows("partitions", out_of_range()))
     assert one.partition == 0
+
+
+def test_a_producer_that_begins_to_write_what_does_not_decode_is_named_with_the_time() -> None:
+    mine = {"connection": 4, "at": 60}
+    written = [*valued(5), *valued(3, 2, "malformed", **mine), *valued(9, 1, "ok", at=70)]
+    connections = [{"connection": 3, "client_ids": ["old"]},
+                   {"connection": 4, "client_ids": ["new"], "client_host": "10.0.0.2"}]  # fmt: skip
+    (one,) = found("no-longer-decodes", rows("records", written), rows("connections", connections))
+    assert (one.client_host, one.client_id, one.topic, one.count) == ("10.0.0.2", "new", "t", 3)
+    assert one.first_seen == int((BEGIN + timedelta(seconds=60)).timestamp() * 1e6)
+    assert one.summary == (
+        "3 values of t-value v2 that cannot be decoded: t-value: $.who at byte 5: the value ends within it; "
+        "14 of t-value v1 can"
+    )
+    # Who reads them did not write them.
+    (one,) = found("no-longer-decodes", rows("records", [row | {"source": "fetch"} for row in written]))
+    assert (one.client_host, one.client_id, one.count) == (None, None, 3)
+
+
+@pytest.mark.parametrize(
+    ("schemas", "expected"),
+    [
+        ((1, 2), ["medium: t-value v2 cannot read values of t-value v1: $.who: the writer does not have the field"]),
+        ((2,), ["medium: t-value v2 cannot read values of t-value v1"]),
+        ((3, 4), []),
+        # Who reads with 5 cannot read what is written with 6, if it still does.
+        ((5, 6), ["medium: t-value v5 cannot read values of t-value v4",
+                  "low: t-value v5 cannot read values of t-value v6"]),
+        ((6,), []),
+        ((7,), ["high: t-value v7 cannot read values of t-value v6: $.id: an int cannot be read as a string"]),
+    ],
+)  # fmt: skip
+def test_a_version_that_breaks_readers_is_compared_with_those_before(
+    schemas: tuple[int, ...], expected: list[str]
+) -> None:
+    written = [row for at, one in enumerate(schemas) for row in valued(2, one, at=10 * at)]
+    made = [f"{one.severity}: {one.summary}" for one in found("breaking-versions", rows("records", written))]
+    assert len(made) == len(expected)
+    assert all(one.startswith(said) for one, said in zip(made, expected, strict=True))
+
+
+def test_values_of_any_names_take_no_memory_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings.values, "_MOST", 5)
+    many = [row for k in range(50) for row in valued(2, k, "unknown_schema")]
+    (one,) = found("unknown-schemas", rows("records", many))
+    assert one.count < 12
+    assert one.summary.startswith(f"{one.count} values of a schema that no source has: id 0 (2), id 1 (2), id 2 (2)")
+
+
+def test_rules_about_values_need_schemas() -> None:
+    assert set(findings.OF_VALUES).isdisjoint(needed()["records"])
+    assert set(findings.OF_VALUES) < set(needed(schemas=True)["records"])
+    with pytest.raises(ValueError, match="the rule mixed-framings needs the schemas of values"):
+        needed(["mixed-framings"])
 
 
 @pytest.mark.wide
