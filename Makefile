@@ -11,7 +11,9 @@ export PYTHONDONTWRITEBYTECODE =
 ARGS ?=
 FUZZ_SECONDS ?= 60
 FUZZ_HOURS ?= 8
-BENCH ?= $(wildcard benchmarks/[a-z]*.py)
+# For make bench: codec, records or captures; and which others of benchmarks/.
+FAMILY ?=
+BENCH ?=
 
 # Not :=, which would take VENV as it is here, whatever a target sets.
 PY = $(VENV)/bin/python
@@ -81,7 +83,7 @@ test-exhaustive:  ## the property tests with many more examples
 
 .PHONY: test-broker
 test-broker:  ## tests that start a real Kafka broker
-	@.ci/setup --jdk dev bench
+	@.ci/setup --tools --jdk dev bench
 	$(WITH_JAVA) $(PYTEST) tests/broker $(ARGS)
 
 .PHONY: test-kafka
@@ -132,9 +134,9 @@ format:  ## let ruff put the sources in order
 	$(PY) -m ruff format .
 
 .PHONY: bench
-bench:  ## benchmarks, all or those in BENCH (BENCH=benchmarks/codec.py)
+bench:  ## a page of kwire beside others: build/bench (FAMILY=codec for a part, BENCH=benchmarks/tls.py for another)
 	@.ci/setup dev bench
-	set -e; for one in $(BENCH); do echo "=== $$one"; $(PY) $$one $(ARGS); done
+	$(PY) $(or $(BENCH),benchmarks/bench.py $(addprefix --family ,$(FAMILY))) $(ARGS)
 
 .PHONY: fuzz
 fuzz:  ## the fuzz harnesses for FUZZ_SECONDS (60) in all: half of them at random, half guided by coverage

@@ -59,7 +59,8 @@ def rules(old: str) -> str:
         thresholds = ", ".join(
             f"`{one}` ({said.format(_number(getattr(Thresholds, one)))})" for one, said in rule.thresholds.items()
         )
-        lines.append(f"| `{name}` | {rule.severities or rule.severity} | {rule.finds} | {thresholds} |")
+        finds = f"{rule.finds} (`--values`)" if rule.of_values else rule.finds
+        lines.append(f"| `{name}` | {rule.severities or rule.severity} | {finds} | {thresholds} |")
     return "\n".join(["", *lines, ""])
 
 

@@ -829,6 +829,8 @@ def check_tables(options: Mapping[str, Any], tables: Iterable[str], called: Call
         option = OPTIONS.get(name)
         if option is None or not option.tables or value == option.default:
             continue
+        if name in OF_VALUES and any(table in option.tables for table in wanted):
+            continue  # other tables that are read along have no values
         for table in wanted:
             if table not in option.tables:
                 said = f"table{'s' * (len(option.tables) > 1)} {', '.join(option.tables)}"

@@ -18,6 +18,7 @@ import browser
 import pytest
 from hypothesis import settings
 from made_captures import exchange
+from missing import give_up, no_program
 from packets import Connection, pcap
 
 from kwire import capture
@@ -131,7 +132,7 @@ def test_totals_are_those_of_the_tables(path: Path) -> None:
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Browser]:
     path = browser.found()
     if path is None:
-        pytest.skip("no headless Chromium on the path: pages of reports are not opened")
+        give_up(no_program("a headless Chromium", "chromium"))
     with browser.Browser.run(path, tmp_path_factory.mktemp("profile")) as running:
         yield running
 

@@ -95,7 +95,7 @@ def test_each_set_of_names_gives_the_nearest() -> None:
 
 
 def test_long_lists_are_left_out_where_a_name_is_near() -> None:
-    few, many = ["frames", "calls"], [f"name{k}" for k in range(70)]
+    few, many = ["frames", "calls"], [f"name{k}" for k in range(100)]
     assert no_such("table", "frmes", few) == "no table 'frmes': there are frames, calls; did you mean 'frames'?"
     assert no_such("table", "x", few, "of captures") == "no table 'x' of captures: there are frames, calls"
     assert no_such("rule", "name7x", [*many[:20], "other"]) == "no rule 'name7x': did you mean 'name7'?"
