@@ -69,15 +69,8 @@ ELSEWHERE = {
     *("stale-leaders", "denials", "sasl-failures", "fatal-errors", "cut-off-clients", "out-of-order-responses"),
     *("offset-resets", "stalled-brokers", "aborted-transactions", "duplicate-produces"),
     *("hanging-transactions", "late-acks", "lookup-storm", "no-progress", "offline-partitions"),
-    *(
-        "lock-timeouts",
-        "small-fetches",
-        "tls-mismatch",
-        "unreachable-brokers",
-        "wrong-times",
-        "zombie-producers",
-        "held-back-readers",
-    ),
+    *("small-fetches", "tls-mismatch", "unreachable-brokers", "wrong-times", "zombie-producers", "held-back-readers"),
+    "lock-timeouts",
 }
 """Rules of the other captures, and of what no client of this one was told."""
 
