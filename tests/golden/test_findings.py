@@ -70,26 +70,24 @@ ELSEWHERE = {
     *("offset-resets", "stalled-brokers", "aborted-transactions", "duplicate-produces"),
     *("hanging-transactions", "late-acks", "lookup-storm", "no-progress", "offline-partitions"),
     *("small-fetches", "tls-mismatch", "unreachable-brokers", "wrong-times", "zombie-producers", "held-back-readers"),
-    "lock-timeouts",
 }
 """Rules of the other captures, and of what no client of this one was told."""
 
 OF_GROUPS = {
-    "shares": {"poison-records", "released-records", "dead-letters", "stuck-reconciliation", "classic-group"},
-    "classic": {"cooperative-churn", "commits-in-rebalance", "unknown-topics", "no-acks"},
-    "sessions": {"short-sasl-sessions", "mixed-versions"},
-}
+    "shares": {"poison-records", "lock-timeouts", "released-records", "dead-letters", "stuck-reconciliation",
+               "classic-group"},
+    "classic": {"cooperative-churn", "commits-in-rebalance", "unknown-topics", "no-acks", "unordered-retries"},
+    "sessions": {"short-sasl-sessions", "mixed-versions", "fetch-sessions"},
+    "coordinators": {"coordinator-churn"},
+}  # fmt: skip
 """Rules of the captures that ``record_group_findings.py`` makes."""
-
-NOT_RECORDED = {"coordinator-churn", "fetch-sessions", "unordered-retries"}
-"""Rules that no recording of a real client shows yet: made rows show them (tests/unit/report)."""
 
 
 def test_clients_that_behave_badly_are_found_and_no_others() -> None:
     found = finder_of("findings").result()
     by = {(one.rule, one.client_id or one.group_id or one.topic) for one in found}
     of_values = {name for name, rule in RULES.items() if rule.of_values}
-    shown = set(RULES) - of_values - ELSEWHERE - NOT_RECORDED - set().union(*OF_GROUPS.values())
+    shown = set(RULES) - of_values - ELSEWHERE - set().union(*OF_GROUPS.values())
     assert {rule for rule, _ in by} == shown
     of_topics = {"no-compression": "no-compression", "skewed-partitions": "bad-skewed", "retried-batches": "retried"}
     wanted = {(rule, of_topics.get(rule, f"bad-{rule}")) for rule in shown}
@@ -100,6 +98,7 @@ def test_clients_that_behave_badly_are_found_and_no_others() -> None:
 
 ALSO = {
     ("rebalance-loop", "bad-cooperative-churn"),
+    ("poison-records", "bad-lock-timeouts"),
     # Each commits all the time, so that some commits come too late.
     *(("over-committing", f"{name}-commits-in-rebalance") for name in ("bad", "near")),
 }
