@@ -348,7 +348,8 @@ def _share(members: list[StreamsMember], tasks: list[Task], before: dict[str, Ta
         for one in members:
             if role == "active":
                 room[one.id] = least
-            for task in sorted(before[one.id][role] & left.keys()):
+            # By partition, so that nobody keeps the tasks of one subtopology only.
+            for task in sorted(before[one.id][role] & left.keys(), key=lambda task: task[::-1]):
                 if room[one.id] <= 0:
                     if more <= 0 or room[one.id] < 0:
                         break
