@@ -386,8 +386,9 @@ def _copy(members: list[StreamsMember], stateful: list[Task], before: dict[str, 
     size = {one.id: sum(map(len, one.target.values())) for one in members}
     having: dict[Task, set[str]] = {}
     for one in members:
-        for task in set().union(*one.target.values()):
-            having.setdefault(task, set()).add(one.process)
+        for some in one.target.values():
+            for task in some:
+                having.setdefault(task, set()).add(one.process)
     for task in stateful:
         free = [one for one in members if one.process not in having.get(task, ())]
         if free:
