@@ -143,7 +143,7 @@ def opened(chromium: browser.Browser, page: Path, **options: Any) -> None:
     assert chromium.requests() == [page.resolve().as_uri()]
 
 
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_page_opens_without_an_error_or_a_request(path: Path, chromium: browser.Browser, tmp_path: Path) -> None:
     over = overview(path.read_bytes())
@@ -174,6 +174,7 @@ def test_a_page_opens_without_an_error_or_a_request(path: Path, chromium: browse
     assert chromium.of("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("width", [390, 1000, 1280])
 def test_names_are_whole_at_every_width(width: int, chromium: browser.Browser, tmp_path: Path) -> None:
     over = overview((HERE / "kafka-3.9-kraft-java" / "clients.pcap").read_bytes())

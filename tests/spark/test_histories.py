@@ -59,6 +59,16 @@ def test_files_read_at_once_or_one_by_one_have_the_rows_of_the_whole(
     assert told(one_by_one.collect()) == wanted
 
 
+def test_rows_are_chosen_once_they_are_made(spark: SparkSession, cut: tuple[Path, list[str]]) -> None:
+    folder, wanted = cut
+    mine = [row for row in wanted if "'client_id': 'c1'" in row]
+    assert 0 < len(mine) < len(wanted)
+    chosen = kwire.spark.read(str(folder), table="group_events", part_bytes=0, client_ids="c1")
+    assert told(chosen.collect()) == mine
+    one_by_one = spark.read.format("kwire").options(table="group_events", across="true", client_ids="c1")
+    assert told(one_by_one.load(str(folder)).collect()) == mine
+
+
 def test_a_file_that_is_none_is_a_row_and_the_rest_is_read(
     spark: SparkSession, cut: tuple[Path, list[str]], tmp_path: Path
 ) -> None:

@@ -79,6 +79,7 @@ def test_what_stands_before_damage_and_mistakes(tmp_path: Path, capsys: pytest.C
             main(["export", *wrong])
 
 
+@pytest.mark.wide
 def test_wireshark_opens_what_is_written(tmp_path: Path) -> None:
     tshark = shutil.which("tshark")
     if tshark is None:
