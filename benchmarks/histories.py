@@ -3,6 +3,7 @@ classic groups, consumer groups and deliveries by default, whole, with losses, a
 
     PYTHONPATH=. python benchmarks/histories.py [--histories 3000] [--first 0]
     PYTHONPATH=. python benchmarks/histories.py --speed       # CPU of the tables of histories beside frames
+    PYTHONPATH=. python benchmarks/histories.py --memory      # of 100 MB and of 1 GB
 
 Each is made without sockets (``tests/support/group_histories.py``): a mock broker, members that join, leave, crash and
 change their topics, and a clock that jumps. What the table says has to be what the broker knows, or a part of it.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import io
 import random
+import resource
 import sys
 import time
 from collections import Counter
@@ -195,6 +197,35 @@ class Mixed:
         return pcap(sorted(some, key=lambda one: one.time))
 
 
+class Stream:
+    """A capture of ``Mixed`` that is made while it is read."""
+
+    def __init__(self, megabytes: int) -> None:
+        self.made, self.number, self.last = Mixed(), 0, megabytes
+        whole = pcap([])
+        self.head, self.data = len(whole), io.BytesIO(whole)
+
+    def read(self, size: int) -> bytes:
+        """Some more of it."""
+        found = self.data.read(size)
+        while not found and self.number < self.last:
+            self.made.megabyte(self.number)
+            self.number += 1
+            self.data = io.BytesIO(self.made.capture()[self.head :])
+            for one in self.made.connections.values():
+                one.packets.clear()
+            found = self.data.read(size)
+        return found
+
+
+def memory() -> None:
+    """Prints the most memory that the process has had, after 100 MB and after 1 GB."""
+    for megabytes in (100, 1000):
+        rows = sum(batch.num_rows for _, batch in capture.read(Stream(megabytes), tables=CASES[-1]))
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        print(f"{megabytes} MB, {' + '.join(CASES[-1])}: {rows:,} rows, at most {most} MiB so far")
+
+
 def mixed(megabytes: int) -> bytes:
     """A capture of so many megabytes, as ``Mixed`` has it."""
     made = Mixed()
@@ -239,9 +270,13 @@ def main() -> int:
     parser.add_argument("--histories", type=int, default=3000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--speed", action="store_true")
+    parser.add_argument("--memory", action="store_true")
     args = parser.parse_args()
     if args.speed:
         speed()
+        return 0
+    if args.memory:
+        memory()
         return 0
     begin, wrong, rows = time.perf_counter(), Counter[str](), 0
     for number in range(args.first, args.first + args.histories):
