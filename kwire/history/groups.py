@@ -66,7 +66,8 @@ CAUSES: Final = {
     "rebalance_timeout": "a member did not follow a rebalance within its rebalance timeout",
     "instance": "another member has the same group_instance_id",
     "coordinator": "a broker said that it does not coordinate the group",
-    "not_in_capture": "the capture does not show it",
+    "not_in_capture": "the capture does not show it; brokers begin some by themselves: a topic is another, or what a "
+    "share or streams group needs is there",
 }
 """What each ``cause`` means."""
 

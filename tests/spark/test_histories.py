@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from group_histories import simulated
 from made_captures import read
 from pyspark.sql import DataFrame, SparkSession
+from streams_truth import bench, in_rows, lived
 
 import kwire.spark
 from kwire import tables
@@ -91,3 +93,14 @@ def test_what_members_had_in_one_batch_of_a_stream_is_known_in_the_next(
     for number in range(COUNT):
         found += rows(states, number, [folder / f"{number}.pcap"], "group_events")
     assert told(found) == wanted
+
+
+def test_streams_tasks_of_pieces_of_a_capture_are_what_the_broker_knows(spark: SparkSession, tmp_path: Path) -> None:
+    of = bench(5, standby="1", warmup="2")
+    truth = lived(of, random.Random(7))
+    listed = packets.read(of.core.recording.pcapng())
+    for number in range(COUNT):
+        some = listed[len(listed) * number // COUNT : len(listed) * (number + 1) // COUNT]
+        (tmp_path / f"{number}.pcap").write_bytes(packets.write_pcap(some, nano=True))
+    truth.over()
+    assert in_rows(kwire.spark.read(str(tmp_path), table="streams_tasks", part_bytes=0).collect()) == truth.ended

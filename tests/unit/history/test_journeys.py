@@ -99,6 +99,7 @@ def _rows(events: Any, cuts: list[int], **bounds: int) -> list[tuple[int, ...]]:
     return rows
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("seed", range(7))
 def test_rows_do_not_depend_on_windows(seed: int) -> None:
     world = _World(seed)

@@ -38,7 +38,7 @@ def rows(data: bytes, **how: Any) -> dict[str, pa.Table]:
     return {name: pa.Table.from_batches(batches) for name, batches in made.items()}
 
 
-@pytest.mark.wide(keep=2)
+@pytest.mark.wide
 @pytest.mark.parametrize("path", CAPTURES)
 @pytest.mark.parametrize("window", [1 << 12, None])
 @pytest.mark.parametrize("chosen", CHOSEN)
