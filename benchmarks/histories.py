@@ -76,6 +76,7 @@ def streams(seed: int) -> int:
     chance = random.Random(seed)
     bench = streams_truth.bench(4, standby=str(seed % 2), warmup=str(seed % 3))
     truth = streams_truth.lived(bench, chance)
+    truth.over()
     data = bench.core.recording.pcapng()
     assert streams_truth.in_capture(data) == truth.ended
     listed = packets.read(data)
