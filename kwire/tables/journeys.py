@@ -162,7 +162,7 @@ for _place, _event in zip(
     strict=True,
 ):
     _EVENT_OF[2 * _place[0] + _place[1]] = _event
-_BLANK: Final = np.array((NONE,) * len(EVENT), EVENT)
+_BLANK: Final = np.array((NONE,) * len(EVENT.names or ()), EVENT)
 
 
 def _program(secrets: bool, api: int, response: int, version: int) -> Program | None:
@@ -476,9 +476,10 @@ class _Maker(Maker):
                 ends = frame.api_key == ApiKey.END_TXN
                 known.ask(key, producer, bool(body.committed) if ends else self._committing(frames, row, body))
                 continue
-            producer, what = known.asked.pop(key, (None, None))
-            if producer is None:
+            waiting = known.asked.pop(key, None)
+            if waiting is None:
                 continue
+            producer, what = waiting
             if isinstance(what, np.ndarray):
                 good = {
                     (self._topic(topic, frame.number) << 32) | (one.partition_index & 0xFFFFFFFF)
