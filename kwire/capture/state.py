@@ -30,7 +30,7 @@ __all__ = [
 
 Array = Any
 
-STATE_VERSION: Final = 12
+STATE_VERSION: Final = 13
 """The version of a saved state (int). A state of another version is refused."""
 
 _NUMBER: Final = pa.int64()

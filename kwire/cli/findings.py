@@ -16,6 +16,7 @@ examples:
   kwire findings broker.pcap
   kwire findings *.pcap.gz --format html -o findings.html
   kwire findings broker.pcap --rule lag,offsets-back --set lag=500
+  kwire findings broker.pcap --topic orders,payments
   kwire findings broker.pcap --values http://registry:8081
   kwire findings broker.pcap --format jsonl | jq -r .evidence[].frame
 
@@ -35,6 +36,13 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--rule", action=Names, metavar="NAMES", help="only these rules, separated by commas")
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=N", help="another threshold, such as lag=500; several"
+    )
+    parser.add_argument(
+        "--topic",
+        action=Names,
+        metavar="NAMES",
+        dest="of_topics",
+        help="only what is about these topics: findings without a topic are left out",
     )
     add_options(parser, "secrets", "schemas")
     answers.add_formats(parser)
@@ -56,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         finder.add(name, batch)
     if not reader.read:
         return reader.code
-    found = finder.result()
+    found = [one for one in finder.result() if args.of_topics is None or one.topic in args.of_topics]
     said = reader.summary(findings.summary(found))
     answers.write(args, findings.batch_of(found), findings.SHOWN, title="Findings", summary=said, about={})
     return reader.code

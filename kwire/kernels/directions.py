@@ -120,6 +120,10 @@ class Direction(Row):
     unsure: int
     """1 while the first request waits for an answer that says that it is one, or up to packet ``wake``. Until then
     nothing of the other direction is read."""
+    gives_way: int
+    """1 while requests stand still until the other direction is read up to where a response is proven,"""
+    gave_way: Wide
+    """which they do once with each packet, at this position."""
     first: int
     """The piece that the next run begins with."""
     reading: int
@@ -272,6 +276,8 @@ def begin_direction(window: Window, capture: Capture, reader: Any, slot: int, re
     reader.fresh = 1
     reader.blocked = 0
     reader.unsure = 0
+    reader.gives_way = 0
+    reader.gave_way = -1
     reader.wake = NEVER
     reader.holed_since = AT_THE_END
     reader.reading = 0
@@ -300,6 +306,7 @@ def see(window: Window, capture: Capture, reader: Any, now: int) -> None:
         reader.fresh = 1
         reader.seen = seen
     reader.now = now
+    reader.gave_way = -1
     if capture.connections[reader.slot].closed_order <= now:
         reader.over = 1
         reader.fresh = 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kwire.kernels.directions import READ, WAITS, Capture, Scratch, piece_with_end
+from kwire.kernels.directions import READ, WAITS, Capture, Scratch, has_hole, piece_with_end
 from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.judging import FITS, SO_FAR, acks_of, fits_all
 from kwire.kernels.layouts import ABSENT, AT_THE_END
@@ -33,9 +33,12 @@ __all__ = [
     "ENOUGH_ANSWERS",
     "HOLED",
     "LARGEST_BATCH",
+    "OR_AROUND",
     "TORN",
     "certainty",
     "confirm",
+    "doubt_of",
+    "exchanged_here",
     "is_doubted",
     "is_torn",
     "note_versions",
@@ -62,6 +65,12 @@ HOLED: Final = 3
 TORN: Final = 4
 """and after one that may have records. Sequence numbers say where it ends, and what stands there may be a value of it.
 So something else has to say it, too: who had received it acknowledged it up to there, and no further."""
+TAGGED_FETCH: Final = 12
+"""The version from which on a Fetch response has tagged fields behind its last records. Before, it may end with the
+value of a record, or of a header."""
+OR_AROUND: Final = 2
+"""``Waiting.doubted`` of a Produce request of an old version which may be the end of one that has its id. What answers
+it answers one of them, and both have the same version: no other has a response of this layout."""
 FETCHES_NEW: Final = 1
 """``Connection.spoken``: it has sent a Fetch request whose response has tagged fields behind its last records,"""
 FETCHES_OLD: Final = 2
@@ -90,16 +99,21 @@ Array = Any
 
 
 @kernel
+def _said_by(api: int, version: int) -> int:
+    """What a request says of its client, as flags of ``Connection.spoken``."""
+    if api == ApiKey.PRODUCE:
+        return int64(PRODUCES_OLD) if version < 3 else int64(BATCHES)
+    if api == ApiKey.FETCH:
+        said = int64(FETCHES_OLD) if version < TAGGED_FETCH else int64(FETCHES_NEW)
+        return said | (BATCHES if version >= 4 else 0)
+    newer = api > ApiKey.DELETE_RECORDS or (api == ApiKey.METADATA and version >= 5)
+    return int64(BATCHES) if newer else int64(0)
+
+
+@kernel
 def note_versions(conn: Any, api: int, version: int, certain: bool) -> None:
     """Notes what a request says of its client (``Connection.spoken``). One in doubt speaks against it only."""
-    said = int64(0)
-    if api == ApiKey.PRODUCE:
-        said = int64(PRODUCES_OLD) if version < 3 else int64(BATCHES)
-    elif api == ApiKey.FETCH:
-        said = int64(FETCHES_OLD) if version < 12 else int64(FETCHES_NEW)
-        said |= BATCHES if version >= 4 else 0
-    elif api > ApiKey.DELETE_RECORDS or (api == ApiKey.METADATA and version >= 5):
-        said = int64(BATCHES)
+    said = _said_by(api, version)
     if not certain:
         said &= FETCHES_OLD | PRODUCES_OLD
     if said & ~conn.spoken != 0:
@@ -168,7 +182,233 @@ def _leads_to(window: Window, reader: Any, border: int) -> bool:
 
 
 @kernel
-def certainty(window: Window, capture: Capture, table: Apis, reader: Any, asked: Any) -> int:
+def _in_turn(
+    window: Window, capture: Capture, reader: Any, asked: Any, p: int, pos: int, row: int
+) -> tuple[int, int, int]:
+    """Whether a whole response begins at position ``pos``, in piece ``p`` or behind it, that answers the request behind
+    row ``row`` of those that wait, or any (-1): YES, NO or NEED_MORE, its piece, and the row of its request.
+
+    No request is missing between them. One of Fetch up to version 11 only counts where the client had received all that
+    is before its response when it asked: then this is no value with which that response ends.
+    """
+    data, pieces, waiting = window.data, window.pieces, capture.waiting
+    conn = capture.connections[reader.slot]
+    while p < reader.seen and pieces[p].pos + pieces[p].len <= pos:
+        p += 1
+    if p >= reader.seen:
+        return int64(NEED_MORE), p, row
+    if pieces[p].off < 0 or pieces[p].pos > pos:
+        return int64(NO), p, row
+    begin = pieces[p].off + pos - pieces[p].pos
+    there, after = run_of(pieces, p, reader.seen, begin + 8)
+    if there - begin < 8:
+        return int64(NEED_MORE if after >= reader.seen else NO), p, row
+    size = i32(data, begin)
+    wanted = int64(i32(data, begin + 4))
+    if size < 4 or size > LARGEST_FRAME:
+        return int64(NO), p, row
+    if row >= 0:
+        row = int64(waiting[row].next)
+    else:
+        row = find(conn, waiting, capture.ids, capture.room[0], wanted, int64(NEVER))
+        if row >= 0 and (capture.streams[asked.stream].searched >= waiting[row].end or waiting[row].overtaken == 1):
+            return int64(NO), p, row
+    if row < 0 or waiting[row].id != wanted or waiting[row].doubted != 0:
+        return int64(NO), p, row
+    heard = int64(waiting[row].ack)
+    ends = waiting[row].api == ApiKey.FETCH and waiting[row].version < TAGGED_FETCH
+    if ends and not (heard >= 0 and 0 <= pos - heard < LEAST_AROUND):
+        return int64(NO), p, row
+    there, after = run_of(pieces, p, reader.seen, begin + 4 + size)
+    if there - begin < 4 + size:
+        return int64(NEED_MORE if after >= reader.seen else NO), p, row
+    return int64(YES), p, row
+
+
+@kernel
+def _fits_here(
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, p: int, pos: int, row: int
+) -> bool:
+    """Whether the whole response at position ``pos``, in piece ``p``, is what the layout of its request says."""
+    pieces = window.pieces
+    begin = pieces[p].off + pos - pieces[p].pos
+    there, _ = run_of(pieces, p, reader.seen, begin + 4 + i32(window.data, begin))
+    api, version = int64(capture.waiting[row].api), int64(capture.waiting[row].version)
+    return fits_all(window.data, begin, there, int64(1), api, version, table, scratch) == FITS
+
+
+@kernel
+def _leads_in_turn(
+    window: Window,
+    capture: Capture,
+    table: Apis,
+    scratch: Scratch,
+    reader: Any,
+    asked: Any,
+    pos: int,
+    border: int,
+    judged: bool,
+) -> bool:
+    """Whether whole responses lead from position ``pos`` to ``border``, where one is certain. They answer requests that
+    wait, one after the other, up to the last one before that which the certain one answers. ``judged``: each has to be
+    what its layout says.
+
+    Let them begin within a response to request R. The responses to all requests behind R come behind its end, and
+    before ``border``. These frames answer each request once. So the last one within R's response has the id of R, and
+    ends where that does.
+    """
+    p = int64(reader.piece if reader.reading == 1 else reader.first)
+    row = int64(-1)
+    count = 0
+    while pos < border and count < HELD_PIECES:
+        said, p, row = _in_turn(window, capture, reader, asked, p, pos, row)
+        if said != YES or (judged and not _fits_here(window, capture, table, scratch, reader, p, pos, row)):
+            return False
+        pos += 4 + i32(window.data, window.pieces[p].off + pos - window.pieces[p].pos)
+        count += 1
+    if row < 0 or pos != border:
+        return False
+    row = int64(capture.waiting[row].next)
+    if row < 0:
+        return True
+    while p < reader.seen and window.pieces[p].pos + window.pieces[p].len <= pos:
+        p += 1
+    if p >= reader.seen or window.pieces[p].off < 0 or window.pieces[p].pos > pos:
+        return False
+    begin = window.pieces[p].off + pos - window.pieces[p].pos
+    there, _ = run_of(window.pieces, p, reader.seen, begin + 8)
+    leads: bool = there - begin >= 8 and i32(window.data, begin + 4) == capture.waiting[row].id
+    return leads
+
+
+@kernel
+def _were_asked(window: Window, capture: Capture, reader: Any, m: int, pos: int, row: int) -> int:
+    """Whether the broker had received the requests for the next answers when it sent them, behind position ``pos`` in
+    piece ``m`` and the answer to the request in row ``row``: YES, NO or NEED_MORE. One of them may be missing.
+
+    Like ``_goes_on_well``, where requests were read already.
+    """
+    data, pieces, waiting = window.data, window.pieces, capture.waiting
+    conn = capture.connections[reader.slot]
+    number = int64(waiting[row].id)
+    unseen = 0
+    count = 0
+    while count < MOST_FOLLOWING:
+        count += 1
+        while m < reader.seen and pieces[m].pos + pieces[m].len <= pos:
+            m += 1
+        if m < reader.seen and (pieces[m].off < 0 or pieces[m].pos > pos):
+            while m < reader.seen and not _may_begin_answer(data, pieces[m], number):
+                m += 1
+            pos = int64(pieces[m].pos) if m < reader.seen else pos
+        if m >= reader.seen:
+            return int64(NEED_MORE)
+        begin = pieces[m].off + pos - pieces[m].pos
+        there, after = run_of(pieces, m, reader.seen, begin + 8)
+        if there - begin < 8:
+            return int64(NEED_MORE) if after >= reader.seen else int64(YES)
+        size = i32(data, begin)
+        if size < 4 or size > LARGEST_FRAME:
+            return int64(NO)
+        found = find(conn, waiting, capture.ids, capture.room[0], int64(i32(data, begin + 4)), int64(NEVER))
+        if found < 0:
+            unseen += 1
+            if unseen > 1 or pieces[m].ack <= waiting[row].end:
+                return int64(NO)
+        elif waiting[found].end <= waiting[row].end or pieces[m].ack < waiting[found].end:
+            return int64(NO)  # it answers once more what was answered, or was sent before its request
+        else:
+            row = found
+        pos += 4 + size
+    return int64(YES)
+
+
+@kernel
+def _is_exchange(
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, p: int, pos: int, row: int
+) -> int:
+    """Whether the whole response at position ``pos``, in piece ``p``, is an exchange with the request in row ``row``,
+    which was read already: YES, NO or NEED_MORE.
+
+    The client had received exactly what is before the response when it sent this request. The broker had received
+    exactly this request when it sent the response. And the client had received exactly the response when it sent the
+    next request. Those that follow were asked for, too.
+    """
+    pieces, waiting = window.pieces, capture.waiting
+    end = pos + 4 + i32(window.data, pieces[p].off + pos - pieces[p].pos)
+    following = int64(waiting[row].next)
+    if following < 0 or waiting[row].ack != pos or waiting[following].ack != end:
+        return NO
+    last = p
+    while pieces[last].pos + pieces[last].len < end:
+        last += 1
+    if pieces[p].ack != waiting[row].end or pieces[last].ack != waiting[row].end:
+        return NO
+    if not _fits_here(window, capture, table, scratch, reader, p, pos, row):
+        return NO
+    said = _were_asked(window, capture, reader, p, end, row)
+    return int64(YES) if said == NEED_MORE and reader.over == 1 else said
+
+
+@kernel
+def exchanged_here(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any) -> bool:
+    """Whether the whole response at the current position, in doubt, is an exchange, and answers the next request."""
+    conn = capture.connections[reader.slot]
+    row = int64(conn.waiting_front)
+    if row < 0 or conn.disordered > 0 or capture.waiting[row].doubted != 0:
+        return False
+    if capture.waiting[row].id != i32(window.data, reader.pos + reader.shift + 4):
+        return False
+    p, pos = int64(reader.piece), int64(reader.pos)
+    return _is_exchange(window, capture, table, scratch, reader, p, pos, row) == YES
+
+
+@kernel
+def _exchange_behind(
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, asked: Any
+) -> tuple[int, int]:
+    """Whether one of the responses that follow the one at the current position in turn is an exchange, of requests that
+    were read already: YES, NO or NEED_MORE, and where it begins."""
+    pieces = window.pieces
+    p, pos, row = int64(reader.piece), int64(reader.pos), int64(-1)
+    count = 0
+    while count < HELD_PIECES:
+        said, p, row = _in_turn(window, capture, reader, asked, p, pos, row)
+        if said != YES:
+            return said, int64(-1)
+        if count > 0:
+            said = _is_exchange(window, capture, table, scratch, reader, p, pos, row)
+            if said != NO:
+                return said, pos
+        pos += 4 + i32(window.data, pieces[p].off + pos - pieces[p].pos)
+        count += 1
+    return int64(NO), int64(-1)
+
+
+@kernel
+def _held_for_proof(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, asked: Any) -> int:
+    """``certainty`` of a response which nothing else has made certain: 1 where it leads up to one that is, -1 as long
+    as that may come, else 0."""
+    stream = capture.streams[reader.stream]
+    if capture.streams[asked.stream].certain not in (1, 2, HOLED) or capture.connections[reader.slot].disordered > 0:
+        return int64(0)
+    said, border = int64(YES), int64(stream.proven)
+    if border <= reader.pos:
+        said, border = _exchange_behind(window, capture, table, scratch, reader, asked)
+    if said == YES:
+        leads = _leads_in_turn(window, capture, table, scratch, reader, asked, int64(reader.pos), border, True)
+        return int64(1) if leads else int64(0)
+    ended = reader.over == 1 or (stream.end >= 0 and stream.end_order <= reader.now)
+    if said == NO or ended or has_hole(window, reader):
+        return int64(0)
+    reader.wake = first_from(window.clock, window.first_order, window.pieces[reader.piece].clock + HELD_FOR)
+    few = reader.seen - reader.piece < HELD_PIECES
+    held = window.pieces[reader.seen - 1].pos - reader.pos
+    return int64(-1) if reader.wake > reader.now and held < MOST_HELD and few else int64(0)
+
+
+@kernel
+def certainty(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, asked: Any) -> int:
     """How certain it is that a frame begins at the current position, where one was searched: what ``Stream.certain``
     becomes; -1 where a response waits for what tells it.
 
@@ -188,8 +428,11 @@ def certainty(window: Window, capture: Capture, table: Apis, reader: Any, asked:
             border = int64(stream.end)
         if border > reader.pos and _leads_to(window, reader, border):
             return int64(2)
-    if reader.response == 0 or stream.certain == 0 or (reader.pos < stream.proven and requests.searched >= 0):
-        return int64(0)  # before the answer that is proven, requests that are missing may have theirs
+    if reader.response == 0:
+        return int64(0)
+    if stream.certain == 0 or (reader.pos < stream.proven and requests.searched >= 0):
+        # Before the answer that is proven, requests that are missing may have theirs.
+        return _held_for_proof(window, capture, table, scratch, reader, asked)
     piece = window.pieces[reader.piece]
     wanted = int64(i32(window.data, reader.pos + reader.shift + 4))
     row = find(conn, capture.waiting, capture.ids, capture.room[0], wanted, int64(NEVER))
@@ -202,7 +445,7 @@ def certainty(window: Window, capture: Capture, table: Apis, reader: Any, asked:
         or requests.synced != 1
         or _asks_for_records(conn, capture.waiting, table, int64(NEVER))
     ):
-        return int64(0)
+        return _held_for_proof(window, capture, table, scratch, reader, asked)
     if requests.began >= piece.packet:
         return int64(1)
     answer = _follows(window, capture, asked, asked.seen, requests.next)
@@ -211,6 +454,16 @@ def certainty(window: Window, capture: Capture, table: Apis, reader: Any, asked:
         if reader.wake > reader.now and window.pieces[reader.seen - 1].pos - reader.pos < MOST_HELD:
             return int64(-1)
     return int64(1) if answer == YES else int64(0)
+
+
+@inlined
+def doubt_of(stream: Any, row: Any, end: int) -> int:
+    """``Waiting.doubted`` of the request in ``row``, which ends at position ``end``."""
+    if stream.certain != 0:
+        return int64(0)
+    # See ``confirm``: what follows is certain, for whatever ends here.
+    around = stream.proven == end and row.api == ApiKey.PRODUCE and row.version < 3
+    return int64(OR_AROUND if around else 1)
 
 
 @inlined
@@ -467,8 +720,13 @@ def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, 
     begin = pieces[q].pos
     conn = capture.connections[reader.slot]
     number = int64(i32(window.data, reader.pos + reader.shift + 8))
-    if not sure and (
-        _is_under_way(window, capture, first, q, conn, number) or _waits_for_records(conn, capture.waiting, reader.pos)
+    if not sure and _is_under_way(window, capture, first, q, conn, number):
+        return int64(NO), none
+    # Its response is over where those behind it lead up to the answer.
+    waits = not sure and _waits_for_records(conn, capture.waiting, reader.pos)
+    certain = capture.streams[reader.stream].certain in (0, 1, 2, HOLED) and conn.disordered == 0
+    if waits and not (
+        certain and _leads_in_turn(window, capture, table, scratch, other, reader, int64(answers.next), begin, False)
     ):
         return int64(NO), none
     follows = _follows(window, capture, reader, n, asked_end)
@@ -488,6 +746,12 @@ def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, 
     )
     if answer == PERHAPS and asked_end != reader.pos + 4 + i32(window.data, reader.pos + reader.shift):
         return int64(NO), none
+    if (
+        waits
+        and answer != NO
+        and not _leads_in_turn(window, capture, table, scratch, other, reader, int64(answers.next), begin, True)
+    ):
+        return int64(NO), none
     at = reader.pos + reader.shift
     api = i16(window.data, at + 4)
     tokens = api == ApiKey.SASL_HANDSHAKE and i16(window.data, at + 6) == 0
@@ -501,7 +765,7 @@ def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, 
             return int64(NO), none
         if well == NEED_MORE and reader.over == 0 and answer == YES:
             return int64(SO_GOOD), begin
-    if answer == PERHAPS:
+    if answer == PERHAPS and api == ApiKey.FETCH:
         # What follows them is certain all the same.
         return answer, answered_end
     return answer, begin
@@ -650,16 +914,19 @@ def _forget_doubted(capture: Capture, conn: Any, number: int) -> None:
 @kernel
 def _leads_on(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any) -> int:
     """Whether requests follow one another, from the one at the current position to one which is certain or to the end
-    of the stream, without a hole: YES, NO or NEED_MORE. No value is the end of a request, so none of them is one."""
+    of the stream, without a hole: YES, NO or NEED_MORE. No value is the end of a request, so none of them is one. The
+    certain one may say so of its client, those in doubt only the contrary."""
     data = window.data
     stream = capture.streams[reader.stream]
+    spoken = int64(capture.connections[reader.slot].spoken)
     began, piece = int64(reader.pos), int64(reader.piece)
     said = int64(NEED_MORE)
     count = 0
     while said == NEED_MORE and count < MOST_AHEAD:
         count += 1
-        size = i32(data, reader.pos + reader.shift)
-        reader.pos += 4 + size
+        at = reader.pos + reader.shift
+        spoken |= _said_by(int64(i16(data, at + 4)), int64(i16(data, at + 6))) & PRODUCES_OLD
+        reader.pos += 4 + i32(data, at)
         if reader.pos == stream.end and stream.end_order <= reader.now:
             said = int64(YES)
         elif reader.pos >= reader.run_end:
@@ -675,8 +942,11 @@ def _leads_on(window: Window, capture: Capture, table: Apis, scratch: Scratch, r
                 _acknowledged(window, capture, table, scratch, reader, size) == YES
                 or _exchanged(window, capture, table, scratch, reader)[0] == YES
             ):
+                at = reader.pos + reader.shift
+                spoken |= _said_by(int64(i16(data, at + 4)), int64(i16(data, at + 6)))
                 said = int64(YES)
-    if said == NEED_MORE and (reader.ends_here == 1 or count == MOST_AHEAD):
+    ends = reader.ends_here == 1 or count == MOST_AHEAD
+    if (said == NEED_MORE and ends) or (said == YES and spoken & (BATCHES | PRODUCES_OLD) != BATCHES):
         said = int64(NO)
     reader.pos, reader.piece = began, piece
     return said
@@ -711,7 +981,7 @@ def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, rea
             known = before
     said, begin = _exchanged(window, capture, table, scratch, reader)
     leads = int64(NO)
-    if _in_doubt(stream) and conn.spoken & (BATCHES | PRODUCES_OLD) == BATCHES and YES not in (known, said):
+    if _in_doubt(stream) and conn.spoken & PRODUCES_OLD == 0 and YES not in (known, said):
         leads = _leads_on(window, capture, table, scratch, reader)
         if leads == YES:
             known = int64(YES)

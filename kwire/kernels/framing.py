@@ -56,8 +56,11 @@ from kwire.kernels.doubting import (
     ENOUGH_ANSWERS,
     HOLED,
     LARGEST_BATCH,
+    OR_AROUND,
     TORN,
     confirm,
+    doubt_of,
+    exchanged_here,
     is_doubted,
     is_torn,
     note_versions,
@@ -330,9 +333,10 @@ def _request(
             row.order,
             clock,
         )
-        capture.waiting[conn.waiting_tail].doubted = 1 if capture.streams[reader.stream].certain == 0 else 0
+        end = reader.pos + 4 + row.size
+        capture.waiting[conn.waiting_tail].doubted = doubt_of(capture.streams[reader.stream], row, end)
         capture.waiting[conn.waiting_tail].ack = window.pieces[reader.piece].ack
-        capture.waiting[conn.waiting_tail].end = reader.pos + 4 + row.size
+        capture.waiting[conn.waiting_tail].end = end
     if row.api == ApiKey.SASL_HANDSHAKE and row.version == 0:
         conn.raw_tokens = 1
 
@@ -420,7 +424,9 @@ def _response(
         requests.certain = 1  # see ``doubting.torn_ends_here``
     answered(conn, waiting, ids, room, which)
     _judge_version(row, table)
-    if doubted == 1 and row.status == Status.OK:
+    if doubted == OR_AROUND:
+        row.client = -1
+    elif doubted == 1 and row.status == Status.OK:
         row.status = Status.UNCONFIRMED
         row.reason = Reason.ASKED_UNCONFIRMED
     return True
@@ -432,8 +438,9 @@ def _skip_size(window: Window, capture: Capture, rows: Array, reader: Any, size:
     stream = capture.streams[reader.stream]
     mark_here(window, capture, rows, reader, size, Status.MALFORMED, reason)
     stream.synced = 0
-    # A frame does begin here: responses go on behind it, and which requests wait for theirs is known.
-    stream.certain = 2 if reader.response == 1 and stream.certain in (1, 2) else 0
+    # A frame does begin here, the first one where the SYN says: responses go on behind it, and which requests wait for
+    # theirs is known.
+    stream.certain = 2 if reader.response == 1 and stream.certain in (-1, 1, 2) else 0
     stream.searched = -1
     stream.skipped = 4
     reader.pos += 4
@@ -457,6 +464,11 @@ def _next_frame(
         if reader.pos >= stream.proven:
             stream.certain = 1 if reader.pos == stream.proven else stream.certain
             stream.proven = -1
+    ahead = reader.response == 1 and asked.gives_way == 1
+    if ahead and (available < 8 or asked_before(window, capture, reader, at, reader.now) < 0):
+        # Its request has been seen, perhaps, and is read later.
+        reader.wake = NEVER
+        return BLOCKED
     follows = _token_follows(window, capture, table, reader, asked, at, available)
     if follows == NEED_MORE:
         return WAITS if reader.response == 0 else BLOCKED
@@ -503,6 +515,14 @@ def _next_frame(
         stream.certain = 1  # it begins where the SYN says
     elif stream.certain == 0 and reader.pos - stream.searched > LARGEST_BATCH:
         stream.certain = 1 if reader.response == 1 else 2
+    elif (
+        reader.response == 1
+        and (stream.certain == 0 or stream.certain == TORN)
+        and whole
+        and not token
+        and exchanged_here(window, capture, table, scratch, reader)
+    ):
+        stream.certain = 1
     elif (stream.certain == HOLED or stream.certain == TORN) and whole:
         stop = reader.run_end + reader.shift
         fits = body_there(window, capture, table, scratch, reader, at, stop, reader.now) in (FITS, NOT_KNOWN)
@@ -512,6 +532,12 @@ def _next_frame(
             stream.answered = 0
     if reader.response == 0 and whole and not token:
         other = scratch.readers[1]
+        answers = capture.streams[other.stream]
+        if answers.next <= answers.proven and reader.gave_way != reader.pos:
+            # It has room for one position: what is proven is read before something else is.
+            reader.gave_way = reader.pos
+            reader.gives_way = 1
+            return WAITS
         doubted = is_doubted(stream, other, capture.streams[other.stream])
         if doubted and confirm(window, capture, table, scratch, reader, size) == WAITS:
             return WAITS
@@ -669,7 +695,7 @@ def _read_direction(
         reader.reading = 0
         reader.first = reader.after
     reader.fresh = 0
-    if reader.over == 1 and reader.blocked == 0:
+    if reader.over == 1 and reader.blocked == 0 and asked.gives_way == 0:
         end_lost(window, capture, reader)
     return READ
 
@@ -679,19 +705,30 @@ def _read_both(
     window: Window, capture: Capture, table: Apis, scratch: Scratch, rows: Array, asked: Any, answered: Any
 ) -> int:
     """Reads requests and responses, packet by packet, to the end of the window: READ, FULL or UNREADABLE."""
+    which = 0
     while True:
-        if asked.fresh == 1:
-            said = _read_direction(window, capture, table, scratch, rows, asked, asked)
+        # One place in the code for both: it is the largest step of all.
+        reader = scratch.readers[which]
+        ready = reader.fresh == 1
+        if which == 1:
+            ready = (ready or (reader.blocked == 1 and reader.wake <= reader.now)) and asked.unsure == 0
+        if ready:
+            said = _read_direction(window, capture, table, scratch, rows, reader, asked)
             if said != READ:
                 return said
-            if answered.blocked == 1 or capture.streams[answered.stream].synced != 1:
+            if which == 0 and (
+                answered.blocked == 1 or capture.streams[answered.stream].synced != 1 or asked.gives_way == 1
+            ):
                 # A request may be the one that it waits for, or say which answers are to be expected.
                 answered.fresh = 1
-        ready = answered.fresh == 1 or (answered.blocked == 1 and answered.wake <= answered.now)
-        if ready and asked.unsure == 0:
-            said = _read_direction(window, capture, table, scratch, rows, answered, asked)
-            if said != READ:
-                return said
+        which = 1 - which
+        if which == 1:
+            continue
+        if asked.gives_way == 1:
+            asked.gives_way = 0
+            asked.fresh = 1
+            answered.fresh = 1
+            continue
         now = following_packet(window, capture, asked, answered)
         if now == NEVER:
             return READ

@@ -365,7 +365,7 @@ class Stream(Row):
     reference: Wide
     """Highest position seen, -1 before the first; what the next sequence number is resolved against."""
     start: Wide
-    """Position of the first byte of the stream if its SYN was seen, else -1."""
+    """Position of the first byte of the stream if its SYN was seen, or the client acknowledged it alone; else -1."""
     start_order: int
     """When it was seen, as the number of a packet."""
     next: Wide
@@ -611,7 +611,8 @@ class Waiting(Row):
     overtaken: Short
     """1 if a later request was answered before it."""
     doubted: Short
-    """1 if it may be a part of another frame, ``doubting.TORN`` if it has records and a hole, else 0."""
+    """1 if it may be a part of another frame, ``doubting.OR_AROUND`` if only of one that its answer is to,
+    ``doubting.TORN`` if it has records and a hole, else 0."""
     entered: Short
     """Whether it is in the hash table: ``NOT_ENTERED``, ``LEADS`` or ``FOLLOWS``."""
 

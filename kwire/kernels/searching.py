@@ -343,6 +343,9 @@ def resynchronise(
     if reader.response == 1 and reader.over == 0 and has_hole(window, asked):
         reader.wake = NEVER
         return BLOCKED
+    if asked.gives_way == 1 and reader.pos > stream.proven:
+        reader.wake = NEVER
+        return BLOCKED
     begin = reader.pos
     piece = reader.piece
     if reader.response == 0:
@@ -360,7 +363,7 @@ def resynchronise(
     if answer != YES:
         return WAITS
     if reader.pos != stream.proven:
-        certain = certainty(window, capture, table, reader, asked)
+        certain = certainty(window, capture, table, scratch, reader, asked)
         if certain < 0:
             return BLOCKED
         stream.certain = certain

@@ -745,8 +745,8 @@ def _choose(
         for k in range(row.seg_first, row.seg_end):
             segment = segments[order[k]]
             # What is in doubt waits where it stands.
-            behind = segment.pos + (segment.len if segment.doubt == 1 else int64(0))
-            if segment.off != ACKNOWLEDGED and behind > stream.placed:
+            reaches = segment.pos + (segment.len if segment.doubt == 1 else int64(0))
+            if segment.off != ACKNOWLEDGED and reaches > stream.placed:
                 waits[n] = 1
                 n_bytes = _keep_row(kept, source, n, n_bytes, row.stream, segment, segment.off, segment.doubt)
                 n += 1

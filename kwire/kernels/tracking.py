@@ -735,6 +735,31 @@ def _in_doubt(buf: Array, packet: Any, header: Any, conn: Any, stream: Any) -> b
     return False
 
 
+@kernel
+def _begin_other(buf: Array, packet: Any, header: Any, order: int, conn: Any, side: int, other: Any) -> None:
+    """Notes where a direction begins of which nothing was captured so far, not even its SYN, if the packet says it.
+
+    The SYN of a broker acknowledges that of its client, which has no data. A packet of a client says it that stands at
+    its first byte. A broker sends nothing before it has received a request, and acknowledges that. So the client had
+    received nothing when it sent this packet, and all that it acknowledges is the SYN.
+    """
+    control = header.control
+    opens = control & Flag.SYN != 0
+    if opens == (conn.opener == side) or (opens and header.length > 0):
+        return
+    if not control & Flag.ACK or control & Flag.RST or other.acked < 0:
+        return
+    if _checksum(buf, packet.off + packet.captured, header) == _BAD_SUM:
+        return
+    other.start = other.acked
+    other.start_order = order
+    other.reference = other.acked
+    other.next = other.acked
+    other.reached = other.acked
+    other.lowest = 0
+    other.synced = 1
+
+
 # --- segments ---------------------------------------------------------------------------------------------------------
 
 
@@ -951,6 +976,7 @@ def _take(
         control = header.control
         sequence = header.seq
         base, acknowledged = NONE, NONE
+        option = int64(-1)
         if header.begin + _TCP_SIZE < header.off <= packet.off + packet.captured:
             option = option_of(buf, header.begin + _TCP_SIZE, header.off)
             if option >= 0:
@@ -984,6 +1010,8 @@ def _take(
         acked = other.acked
         reference = own.reference
         pos = _follow(header, order, own, other)
+        if other.start < 0 and own.start == pos and option < 0 and other.reference < 0:
+            _begin_other(buf, packet, header, order, conn, side, other)
         if control & Flag.RST:
             _reset(conn, now)
             own.resets += 1

@@ -113,8 +113,10 @@ def test_every_request_is_answered_except_produce_with_acks_0(path: Path) -> Non
 
 
 @pytest.mark.wide(keep=5)
-@every_capture
+@pytest.mark.parametrize("path", [*CAPTURES, HERE / "paths" / "multipath" / "two-paths.pcap"], ids=name_of)
 def test_windows_of_any_size_give_the_same_tables(path: Path) -> None:
+    """The same rows with the same numbers. Rows of a window come by time, so their order is another one."""
+
     def by_frame(window: int | None) -> dict[str, list[dict[str, Any]]]:
         made: dict[str, list[dict[str, Any]]] = {"frames": [], "messages": [], "records": []}
         with path.open("rb") as file:

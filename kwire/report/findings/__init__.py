@@ -34,6 +34,7 @@ from kwire.report.findings import (
     offsets,
     producing,
     resent,
+    sessions,
     transactions,
     values,
 )
@@ -65,6 +66,7 @@ class Thresholds(
     errors.Limits,
     brokers.Limits,
     resent.Limits,
+    sessions.Limits,
     transactions.Limits,
     values.Limits,
 ):
@@ -101,7 +103,8 @@ class Thresholds(
 
 
 FAMILIES: Final = (
-    producing, clients, groups, histories, consuming, offsets, errors, brokers, resent, transactions, values,
+    producing, clients, groups, histories, consuming, offsets, errors, brokers, resent, sessions, transactions,
+    values,
 )  # fmt: skip
 """The modules of rules: a rule is in use once its class stands in one of them."""
 
@@ -160,7 +163,7 @@ class Finder:
 
     ``schemas``: the sources of schemas that the columns of values were made with, for rules about values.
 
-    Raises ``ValueError`` for a rule that does not exist.
+    Raises ``ValueError`` for a rule that does not exist, and for ``thresholds`` that are none.
     """
 
     def __init__(
@@ -169,7 +172,9 @@ class Finder:
         thresholds: Thresholds | None = None,
         schemas: Schemas | None = None,
     ) -> None:
-        limits = thresholds or Thresholds()
+        limits = Thresholds() if thresholds is None else thresholds
+        if not isinstance(limits, Thresholds):
+            raise ValueError(f"not {limits!r}: thresholds is kwire.report.findings.Thresholds")
         self._rules = [rule(limits) for rule in _chosen(rules)]
         self._by_process = any(rule.by_process for rule in self._rules)
         self._software: dict[tuple[str, int], str] = {}

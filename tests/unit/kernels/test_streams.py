@@ -13,7 +13,7 @@ from counted_work import lines
 from kwire.kernels.engine import PYTHON, Engine
 from kwire.kernels.layouts import ABSENT, ACKNOWLEDGED, AT_THE_END, CONNECTION, SEGMENT, STREAM, Role
 from kwire.kernels.numbers import SLACK
-from kwire.kernels.streams import ACKED_WAIT, LEAST, LONGEST_WAIT, MOST_BEFORE, MOST_WAITING, keep, place
+from kwire.kernels.streams import ACKED_WAIT, LEAST, LINGERS, LONGEST_WAIT, MOST_BEFORE, MOST_WAITING, keep, place
 
 PLENTY = 1 << 30
 Piece = tuple[int, Any]
@@ -98,11 +98,13 @@ class Window:
         (row,) = self.active[self.active["stream"] == stream]
         return bool(row["waiting"])
 
-    def keep(self, final: bool = False, spare: Any = None) -> list[tuple[int, int, bytes | int]]:
-        """What is kept: stream, position, bytes."""
+    def keep(
+        self, final: bool = False, spare: Any = None, following: int = AT_THE_END
+    ) -> list[tuple[int, int, bytes | int]]:
+        """What is kept, where packet ``following`` is the next: stream, position, bytes."""
         self.held, self.kept = keep(
             self.buf, self.segments, self.data, self.pieces, self.order, self.active, self.connections, self.streams,
-            final, self.engine, spare,
+            final, self.engine, spare, following,
         )  # fmt: skip
         return [
             (
@@ -420,6 +422,19 @@ def test_nothing_is_kept_of_what_is_over_or_of_no_interest(engine: Engine) -> No
     window.connections["role"][4] = Role.ENCRYPTED
     assert window.keep() == [(6, 0, b"abc")]
     assert window.keep(final=True) == []
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_what_is_over_and_unknown_stays_for_a_while_whatever_waits_elsewhere(engine: Engine, late: int) -> None:
+    window = Window(engine, 2).at(FAR).at(0, 2)
+    window.add(FAR, b"ab").add(FAR + 5, b"fg").add(0, b"abc", stream=2).place().at(FAR + 2)
+    window.connections["closed_order"][1] = 9
+    kept = [(2, 0, b"abc")] if not late else []
+    assert window.keep(following=9 + LINGERS + late) == [(0, FAR + 5, b"fg"), *kept]
+
+
+FAR = 1 << 33
+"""Positions begin there."""
 
 
 # Overlaps
