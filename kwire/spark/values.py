@@ -90,10 +90,10 @@ def register_from_registry(
     name: str = "kwire_from_registry",
     **options: Unpack[RegistryOptions],
 ) -> None:
-    """Registers a function of SQL, ``kwire_from_registry(value, headers, topic)``, which does what ``from_registry`` does.
+    """Registers ``from_registry`` as a function of SQL: ``kwire_from_registry(value, headers, topic)``.
 
-    It takes one, two or three columns. ``name`` is what SQL calls it: a function has one source of schemas and one type.
-    All else, and what it raises, is that of ``from_registry``.
+    It takes one, two or three columns. ``name`` is what SQL calls it: a function has one source of schemas and one
+    type. All else, and what it raises, is that of ``from_registry``.
 
     >>> kwire.spark.register_from_registry(spark, url)  # doctest: +SKIP
     >>> spark.sql("SELECT parse_json(kwire_from_registry(value, headers)) FROM records")  # doctest: +SKIP
