@@ -171,7 +171,8 @@ def _decoded(state: bytes, columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[
         found = decode(
             value,
             schemas,
-            headers=None if headers is None or headers.null_count == len(headers) else headers,
+            # Of SQL's array() nobody knows what it would hold.
+            headers=None if headers is None or not len(headers.flatten()) else headers,
             topics=None if topic is None or topic.null_count == len(topic) else topic,
             part=part,
             reader=reader,
