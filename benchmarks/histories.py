@@ -1,8 +1,9 @@
 """Random histories of groups and of deliveries to share groups against what their broker knows: 1,000 of each of
-classic groups, consumer groups and deliveries by default, whole, with losses, and cut.
+classic, consumer, share and streams groups, and of deliveries, by default, whole, with losses, and cut.
 
-    PYTHONPATH=. python benchmarks/histories.py [--histories 3000] [--first 0]
+    PYTHONPATH=. python benchmarks/histories.py [--histories 5000] [--first 0]
     PYTHONPATH=. python benchmarks/histories.py --speed       # CPU of the tables of histories beside frames
+    PYTHONPATH=. python benchmarks/histories.py --memory      # of 100 MB and of 1 GB
 
 Each is made without sockets (``tests/support/group_histories.py``): a mock broker, members that join, leave, crash and
 change their topics, and a clock that jumps. What the table says has to be what the broker knows, or a part of it.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import io
 import random
+import resource
 import sys
 import time
 from collections import Counter
@@ -25,6 +27,7 @@ from uuid import UUID
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 import share_histories
+import streams_truth
 from group_histories import check, exchanges, lossy, simulated, told
 from made_captures import read
 from packets import Connection, Packet, pcap
@@ -66,6 +69,27 @@ def share(seed: int) -> int:
     parts = read_in_order(files, {"share_deliveries": None}, [""] * 4)
     share_histories.check_whole([row for _, batch in parts for row in batch.to_pylist()], broker)
     return len(rows)
+
+
+def streams(seed: int) -> int:
+    """Checks the tasks of a streams group. Returns how many rows it had."""
+    chance = random.Random(seed)
+    bench = streams_truth.bench(4, standby=str(seed % 2), warmup=str(seed % 3))
+    truth = streams_truth.lived(bench, chance)
+    truth.over()
+    data = bench.core.recording.pcapng()
+    assert streams_truth.in_capture(data) == truth.ended
+    listed = packets.read(data)
+    cuts = [0, *sorted(chance.sample(range(1, len(listed)), 3)), len(listed)]
+    files = [io.BytesIO(packets.write_pcapng(listed[begin:end])) for begin, end in pairwise(cuts)]
+    parts = read_in_order(files, {"streams_tasks": None}, [""] * 4)
+    rows = [row for _, batch in parts for row in batch.to_pylist()]
+    assert streams_truth.in_rows(rows) == truth.ended
+    return len(rows)
+
+
+PROTOCOLS = ("classic", "consumer", "share", "deliveries", "streams")
+CHECKS = {"deliveries": share, "streams": streams}
 
 
 def busy(megabytes: int) -> bytes:
@@ -195,6 +219,35 @@ class Mixed:
         return pcap(sorted(some, key=lambda one: one.time))
 
 
+class Stream:
+    """A capture of ``Mixed`` that is made while it is read."""
+
+    def __init__(self, megabytes: int) -> None:
+        self.made, self.number, self.last = Mixed(), 0, megabytes
+        whole = pcap([])
+        self.head, self.data = len(whole), io.BytesIO(whole)
+
+    def read(self, size: int) -> bytes:
+        """Some more of it."""
+        found = self.data.read(size)
+        while not found and self.number < self.last:
+            self.made.megabyte(self.number)
+            self.number += 1
+            self.data = io.BytesIO(self.made.capture()[self.head :])
+            for one in self.made.connections.values():
+                one.packets.clear()
+            found = self.data.read(size)
+        return found
+
+
+def memory() -> None:
+    """Prints the most memory that the process has had, after 100 MB and after 1 GB."""
+    for megabytes in (100, 1000):
+        rows = sum(batch.num_rows for _, batch in capture.read(Stream(megabytes), tables=CASES[-1]))
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        print(f"{megabytes} MB, {' + '.join(CASES[-1])}: {rows:,} rows, at most {most} MiB so far")
+
+
 def mixed(megabytes: int) -> bytes:
     """A capture of so many megabytes, as ``Mixed`` has it."""
     made = Mixed()
@@ -236,21 +289,27 @@ def speed(megabytes: int = 100) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--histories", type=int, default=3000)
+    parser.add_argument("--histories", type=int, default=5000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--speed", action="store_true")
+    parser.add_argument("--memory", action="store_true")
     args = parser.parse_args()
     if args.speed:
         speed()
         return 0
+    if args.memory:
+        memory()
+        return 0
     begin, wrong, rows = time.perf_counter(), Counter[str](), 0
     for number in range(args.first, args.first + args.histories):
-        protocol = ("classic", "consumer", "deliveries")[number % 3]
+        protocol = PROTOCOLS[number % len(PROTOCOLS)]
+        seed = number // len(PROTOCOLS)
         try:
-            rows += share(number // 3) if protocol == "deliveries" else one(number // 3, protocol)
+            check_one = CHECKS.get(protocol)
+            rows += one(seed, protocol) if check_one is None else check_one(seed)
         except AssertionError as error:
             wrong[protocol] += 1
-            print(f"{protocol}, seed {number // 3}: {str(error).splitlines()[:1]}")
+            print(f"{protocol}, seed {seed}: {str(error).splitlines()[:1]}")
     took = time.perf_counter() - begin
     print(f"{args.histories} histories, {rows:,} rows, {sum(wrong.values())} wrong, {took:.0f} s")
     return bool(wrong)

@@ -11,7 +11,8 @@ Rules kept here:
 - Records that are delivered again while somebody has them were given back by the broker: the member's session ended,
   or it left.
 - Requests of a session are numbered. If one is missing, or was not answered in the capture, what the member had is
-  ``unknown`` from there on.
+  ``unknown`` from there on. So is what it gets by responses to earlier requests that the capture shows later: after a
+  loss, a response may be settled after the next request.
 - At most ``MOST_RANGES`` ranges of a partition are kept. The oldest is a row with the status ``given_up``.
 
 Source: KIP-932 (share groups), KIP-1222 (renewals); Kafka's SharePartition.
@@ -379,11 +380,13 @@ def _restored(values: Any) -> _Range:
 
 @dataclass(slots=True)
 class _Session:
-    """Where the requests of a member are. ``open``: the latest of them has no response yet."""
+    """Where the requests of a member are. ``open``: the latest of them has no response yet. ``lost``: the frame of the
+    latest at which it was seen that frames are missing before it, -1 for none."""
 
     connection: int
     epoch: int
     open: bool
+    lost: int = -1
 
 
 class Shares(Fold):
@@ -405,6 +408,11 @@ class Shares(Fold):
             else:
                 self.size -= part.size
             yield from part.take(step)
+            member = "" if step.request is None else step.request.said["member"] or ""
+            session = self.sessions.get(member)
+            if step.request is not None and session is not None and step.request.frame < session.lost:
+                # It is told after a request that shows a loss: a request that is missing may have given them back.
+                yield from part.lose(member, "unknown", self.now)
             self.size += part.size
         elif not step.response:
             yield from self._asked(step)
@@ -414,11 +422,13 @@ class Shares(Fold):
     def _asked(self, step: Step) -> Iterator[Row]:
         member, epoch = step.said["member"] or "", step.said["epoch"]
         before = self.sessions.pop(member, None)
+        lost = -1 if before is None else before.lost
         if before is None:
             self.size += 1
         elif epoch >= 0 and (before.open or epoch not in (0, _after(before.epoch))):
             yield from self._lose(member, "unknown")
-        self.sessions[member] = _Session(step.connection, epoch, True)
+            lost = step.frame
+        self.sessions[member] = _Session(step.connection, epoch, True, lost)
         if len(self.sessions) > MOST_MEMBERS:
             gone = next(iter(self.sessions))
             del self.sessions[gone]
@@ -452,7 +462,7 @@ class Shares(Fold):
     def save(self) -> Any:
         return {
             "parts": [[place, one.save()] for place, one in self.parts.items()],
-            "sessions": [[who, one.connection, one.epoch, one.open] for who, one in self.sessions.items()],
+            "sessions": [[who, one.connection, one.epoch, one.open, one.lost] for who, one in self.sessions.items()],
             "now": self.now,
         }
 
@@ -461,9 +471,9 @@ class Shares(Fold):
             one = self.parts[stored.text(place)] = Deliveries(self.owner, place)
             int(place.rpartition(":")[2])
             one.restore(said)
-        for who, connection, epoch, is_open in state["sessions"]:
+        for who, connection, epoch, is_open, lost in state["sessions"]:
             self.sessions[stored.text(who)] = _Session(
-                stored.number(connection, 0), stored.number(epoch, -1), stored.truth(is_open)
+                stored.number(connection, 0), stored.number(epoch, -1), stored.truth(is_open), stored.number(lost, -1)
             )
         self.now = stored.optional(state["now"], -(1 << 63), (1 << 63) - 1)
         self.size: int = sum(one.size for one in self.parts.values()) + len(self.sessions)

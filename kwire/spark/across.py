@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kwire.errors import KwireError
-from kwire.options import READ
+from kwire.options import FILTERS, READ
 from kwire.spark.arrow import mapped, packed, unpacked
 from kwire.spark.histories import NUMBER, SENSOR
 from kwire.spark.options import PATHS, Options, check_across, columns_of, spark_schema, texts
@@ -206,7 +206,8 @@ def _histories(placed: DataFrame, work: _Work, definition: CaptureTable, folders
     assert definition.history is not None
     only = work.options.only
     # What led to a row may be of other clients, and earlier: rows are chosen once they are there.
-    work = replace(work, options=replace(work.options, only=None))
+    values = {**work.options.values, **dict.fromkeys(FILTERS)}
+    work = replace(work, options=replace(work.options, only=None, values=values))
     whole = spark_schema(definition, asked=True)
     shown = StructType([*(whole[name] for name in NEEDED), *folders])
     beside = [StructField(name, LongType()) for name in (SENSOR, NUMBER)]

@@ -10,7 +10,7 @@ Rules kept here:
   each other are one range. Control batches are none.
 - Followers and share consumers are no readers here.
 - Offsets of a transaction (TxnOffsetCommit) are a commit once a broker has accepted EndTxn with a commit. Where packets
-  of their connection are missing in between, they are none.
+  are missing in between, of whatever connection, they are none: another EndTxn may be among these.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ for _place, _event in zip(
     strict=True,
 ):
     _EVENT_OF[2 * _place[0] + _place[1]] = _event
-_BLANK: Final = np.array((NONE,) * len(EVENT), EVENT)
+_BLANK: Final = np.array((NONE,) * len(EVENT.names or ()), EVENT)
 
 
 def _program(secrets: bool, api: int, response: int, version: int) -> Program | None:
@@ -220,10 +220,10 @@ class _Transactions:
         if len(self.accepted) > _MOST_TRANSACTIONS:
             del self.accepted[next(iter(self.accepted))]
 
-    def lose(self, connection: int) -> None:
-        """Packets of a connection are missing: how transactions end whose offsets it has is not known."""
-        self.asked = {key: one for key, one in self.asked.items() if key[0] != connection}
-        self.accepted = {key: one for key, one in self.accepted.items() if connection not in one["connection"]}
+    def lose(self) -> None:
+        """Packets are missing: an EndTxn may be among them, of whatever connection. Then the next one is not theirs."""
+        self.asked.clear()
+        self.accepted.clear()
 
     def rename(self, numbers: Callable[[Array], Array]) -> None:
         """Partitions have other numbers."""
@@ -458,14 +458,14 @@ class _Maker(Maker):
         rows = there[
             ((api == ApiKey.TXN_OFFSET_COMMIT) | (api == ApiKey.END_TXN)) & (frames["status"][there] == Status.OK)
         ]
-        gaps = list(zip(lost["order"].tolist(), lost["connection"].tolist(), strict=True))
-        gaps.sort(reverse=True)
+        gaps = sorted(lost["order"].tolist(), reverse=True)
         rows = rows[np.argsort(frames.numbers[rows], kind="stable")]
         connections = frames.of_connections("number", frames["slot"][rows]).tolist()
         for row, connection, id_ in zip(rows.tolist(), connections, frames["id"][rows].tolist(), strict=True):
             frame = frames[row]
-            while gaps and gaps[-1][0] < frame.number:
-                known.lose(gaps.pop()[1])
+            while gaps and gaps[-1] < frame.number:
+                gaps.pop()
+                known.lose()
             try:
                 body = frame.body
             except KwireError:
@@ -476,9 +476,10 @@ class _Maker(Maker):
                 ends = frame.api_key == ApiKey.END_TXN
                 known.ask(key, producer, bool(body.committed) if ends else self._committing(frames, row, body))
                 continue
-            producer, what = known.asked.pop(key, (None, None))
-            if producer is None:
+            waiting = known.asked.pop(key, None)
+            if waiting is None:
                 continue
+            producer, what = waiting
             if isinstance(what, np.ndarray):
                 good = {
                     (self._topic(topic, frame.number) << 32) | (one.partition_index & 0xFFFFFFFF)
@@ -491,8 +492,8 @@ class _Maker(Maker):
                 commits = known.accepted.pop(producer, np.zeros(0, EVENT))
                 if what and len(commits):
                     yield from (commits, _committed(commits, self._of_frames(frames, np.array([row]), Kind.COMMITTED)))
-        for _, connection in gaps:
-            known.lose(connection)
+        if gaps:
+            known.lose()
 
     def _topic(self, topic: Any, frame: int) -> int:
         name = topic.name or self._topics.name(topic.topic_id, frame) or uuid_text(topic.topic_id)

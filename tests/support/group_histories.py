@@ -20,7 +20,7 @@ from kwire import messages
 from kwire.history.groups import CAUSES, EVENTS
 from kwire.protocol.embedded import ASSIGNMENT, SUBSCRIPTION, decode_embedded, encode_embedded
 from kwire.testing import packets
-from kwire.testing.broker import consumers, conversation, groups
+from kwire.testing.broker import consumers, conversation, groups, sharing
 
 TOPICS = {"orders": 4, "bills": 3}
 GROUP = "g"
@@ -233,6 +233,49 @@ class Consumer(_Driver):
             self.send(kind(group_id=GROUP, member_id=self.id, member_epoch=-1), 1, "leave")
 
 
+class Share(_Driver):
+    """A member of a share group. It chooses its own id, and confirms nothing."""
+
+    epoch = 0
+    owns: frozenset[Any] = frozenset()
+
+    def goes_on(self) -> None:
+        if self.epoch and self.chance.random() < 0.5:
+            return
+        self.id = self.id or f"m-{self.chance.getrandbits(32):x}"
+        request = messages.ShareGroupHeartbeatRequest(group_id=GROUP, member_id=self.id, member_epoch=self.epoch)
+        if not self.epoch:
+            request.subscribed_topic_names = self.topics
+        elif self.chance.random() < 0.05:
+            self.topics = [one for one in TOPICS if self.chance.random() < 0.8] or ["orders"]
+            request.subscribed_topic_names = self.topics
+        self.send(request, 1, "beat")
+
+    def got(self, answer: Any) -> None:
+        if answer.error_code:
+            self.epoch, self.owns = 0, frozenset()
+            return
+        if answer.member_epoch < 0:
+            return
+        self.epoch = answer.member_epoch
+        self.truth.epochs.add((self.id, self.epoch))
+        if answer.assignment is not None:
+            self.owns = frozenset(
+                (one.topic_id, part) for one in answer.assignment.topic_partitions for part in one.partitions
+            )
+            names = self.bench.cluster.by_id
+            self.truth.had.setdefault(self.id, set()).add(frozenset((names[t].name, p) for t, p in self.owns))
+
+    def leave(self) -> None:
+        self.alive = False
+        if self.epoch and self.waits is None:
+            kind = messages.ShareGroupHeartbeatRequest
+            self.send(kind(group_id=GROUP, member_id=self.id, member_epoch=-1), 1, "leave")
+
+
+KINDS: dict[str, type[_Driver]] = {"classic": Classic, "consumer": Consumer, "share": Share}
+
+
 @contextmanager
 def _observed(truth: Truth) -> Iterator[None]:
     """Lets the broker say what it does."""
@@ -293,7 +336,27 @@ def _observed(truth: Truth) -> Iterator[None]:
         if self.epoch != before and now[0] is not None:
             truth.began.append(("request", now[0].number))
 
+    share_leave, share_beat = sharing.Share.leave, sharing.Share.heartbeat
+
+    def on_share_leave(self: Any, number: str) -> int:
+        known = number in self.members
+        made = share_leave(self, number)
+        if known:
+            truth.left.add(number)
+            truth.began.append(("silence", number) if now[0] is None else ("request", now[0].number))
+            truth.silent |= {number} if now[0] is None or now[0].api_key != 76 else set()
+        return made
+
+    def on_share_beat(self: Any, *args: Any) -> Any:
+        before = self.epoch
+        made = share_beat(self, *args)
+        if self.epoch != before and now[0] is not None:
+            truth.began.append(("request", now[0].number))
+        return made
+
     with (
+        mock.patch.object(sharing.Share, "leave", on_share_leave),
+        mock.patch.object(sharing.Share, "heartbeat", on_share_beat),
         mock.patch.object(conversation.Conversation, "_handled", on_handled),
         mock.patch.object(groups.Group, "_prepare", on_prepare),
         mock.patch.object(groups.Group, "_complete", on_complete),
@@ -312,7 +375,7 @@ def simulated(seed: int, protocol: str, seconds: int = 120) -> tuple[bytes, Trut
     for topic, count in TOPICS.items():
         bench.cluster.create_topic(topic, count)
     names = Client(bench, 0, "admin")
-    kind = Classic if protocol == "classic" else Consumer
+    kind = KINDS[protocol]
     drivers: list[_Driver] = []
     with _observed(truth):
         names.ask(messages.MetadataRequest(topics=None), 12)
@@ -329,7 +392,7 @@ def simulated(seed: int, protocol: str, seconds: int = 120) -> tuple[bytes, Trut
     for one in drivers:
         for answer in one.client.answers():
             one.got(answer)
-        if one.alive and isinstance(one, Consumer):
+        if one.alive and isinstance(one, Consumer | Share):
             truth.at_end[one.id] = frozenset((bench.cluster.by_id[t].name, p) for t, p in one.owns)
     return bench.core.recording.pcapng(), truth, bench
 

@@ -110,12 +110,13 @@ class Broker:
                     found.append((offset, offset, count))
         return found
 
-    def turn(self, number: int) -> None:
-        """A request of some member, and its response."""
+    def turn(self, number: int, member: str | None = None) -> None:
+        """A request of a member, or of any, and its response."""
         # A capture has microseconds.
         self.now += (int(self.chance.expovariate(1 / 4e6)) + 1) * 1000
         self.expire()
-        member = f"m{self.chance.randrange(3)}"
+        some = f"m{self.chance.randrange(3)}"
+        member = member or some
         acks = self.acknowledge(member)
         kind = messages.ShareFetchRequest
         batches = [

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from made_captures import read
 from packets import pcap
-from share_histories import LOCK_MS, TOPIC, Broker, Row, check_part, check_whole, simulated
+from share_histories import LOCK_MS, TOPIC, Broker, Row, check_part, check_whole, offsets, simulated
 
 from kwire import messages, stored
 from kwire.history.fold import Story
@@ -83,6 +83,19 @@ def test_with_frames_lost_nothing_is_invented(seed: int) -> None:
     assert {row["status"] for row in rows} == {"ok", "unpaired"}
     check_part(rows, broker)
     check_part(read(pcap([one for one in broker.packets() if chance.random() >= 0.1]), "share_deliveries"), broker)
+
+
+def test_a_response_that_comes_after_a_request_that_shows_a_loss_says_what_is_unknown() -> None:
+    broker = Broker(1)
+    for number in range(3):
+        broker.turn(number, member="m0")
+    by_frame = {frame: [one for one in broker.steps if one.frame == frame] for frame in range(1, 7)}
+    # The second request is missing. The response to the first is settled after the third request.
+    rows, _ = rows_of([*by_frame[1], *by_frame[5], *by_frame[2], *by_frame[6]])
+    first = {offset for offset, *_ in offsets([one for one in rows if one["outcome"] == "unknown"])}
+    assert first
+    counted = [one for one in rows if one["outcome"] != "unknown" and one.get("delivery_count") is not None]
+    assert not counted
 
 
 def test_a_state_goes_on_where_it_was_left_and_a_damaged_one_is_refused() -> None:
