@@ -210,8 +210,8 @@ class Group:
         return self._wait_to_join(new, now)
 
     def _refused(self, request: JoinGroupRequest) -> int:
-        others = (self.share, self.streams)
-        if (self.consumers is not None and self.consumers.members) or any(one is not None for one in others):
+        kinds = (self.share, self.streams)
+        if (self.consumers is not None and self.consumers.members) or any(one is not None for one in kinds):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         size = sum(len(one.metadata) + len(one.name) for one in request.protocols)
         known = request.member_id in self.members
