@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import random
+import zlib
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -45,7 +46,10 @@ def check(data: bytes) -> None:
             for position in batch.column("position").to_pylist():
                 assert position >= at
                 at = position
-    # Whatever the name that stands in every row: more of it is more batches, not other rows.
+    # Whatever the name that stands in every row: more of it is more batches, not other rows. It takes 100 times as long
+    # as all else, so few inputs have it.
+    if zlib.crc32(data) % 16:
+        return
     long = "n" * 500_000
     one, other = (list(log.read(io.BytesIO(data), name=name)) for name in ("n", long))
     for batch in other:

@@ -457,18 +457,23 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
     table = tables.table(wanted[0], tables.LOG)
     if args.deep and table.deep is not None:
         table = table.deep
-    if args.values == "typed":
-        args.parser.error(f"{flag_of('values')} typed is for captures")
+    if args.values == "typed" and len(args.topics or ()) != 1:
+        args.parser.error(
+            f"{flag_of('values')} typed needs one topic, whose schema is the type: give {flag_of('topics')}"
+        )
     how = _of_segments(args)
     names = args.columns
     if args.schemas or args.values or args.mask:
         how |= {"schemas": args.schemas, "mask": args.mask, "values": args.values}
         _open_schemas(args, how)
-        if how.pop("values") == "json" and names is None:
-            from kwire.tables.values import as_json
+        way = how.pop("values")
+        if way == "typed" or (way == "json" and names is None):
+            from kwire.tables.values import as_json, typed
 
-            table = as_json(table)
-            names = table.schema.names
+            table = as_json(table) if way == "json" else typed(table, args.topics[0], how["schemas"])
+            names = table.schema.names if names is None else names
+            if way == "typed":
+                how["value_type"] = table.schema.field("value")
     shown, schema = _chosen(table, args.columns)
     args.columns = names
     with open_output(args.format, args.output, shown, schema) as output:

@@ -137,7 +137,9 @@ class _OfArray(_Way):
         def null(name: str) -> Any:
             return llvm.Constant(self._types[name], None)
 
-        strides = [functools.partial(product, [*sizes[k:], lambda: self._item]) for k in range(1, self._count + 1)]
+        strides: list[Callable[[], Any]] = [
+            functools.partial(product, [*sizes[k:], lambda: self._item]) for k in range(1, self._count + 1)
+        ]
         makers: dict[str, Callable[[], Any]] = {
             "meminfo": lambda: null("meminfo"),
             "parent": lambda: null("parent"),
@@ -160,7 +162,7 @@ class _InMemory(_Way):
         super().__init__([_WORD.as_pointer()])
 
     def parts_of(self, builder: Any, value: Any) -> list[Any]:
-        found = []
+        found: list[Any] = []
         for index, way in enumerate(self._ways):
             one = builder.extract_value(value, index)
             found += way.parts_of(builder, one) if isinstance(way, _InMemory) else way.split(builder, one)

@@ -963,6 +963,20 @@ def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, rea
     conn = capture.connections[reader.slot]
     number = i32(window.data, reader.pos + reader.shift + 8)
     end = reader.pos + 4 + size
+    last = pieces[reader.seen - 1]
+    held = last.pos + last.len - reader.pos
+    count = reader.seen - reader.piece
+    first = other.piece if other.reading == 1 else other.first
+    while first < other.seen and pieces[first].pos + pieces[first].len <= answers.next:
+        first += 1
+    if first < other.seen:
+        count += other.seen - first
+        last = pieces[other.seen - 1]
+        held = max(held, last.pos + last.len - max(answers.next, pieces[first].pos))
+    reader.wake = first_from(
+        window.clock, window.first_order, pieces[piece_with_end(window, reader, end)].clock + HELD_FOR
+    )
+    too_much = reader.wake <= reader.now or held > MOST_HELD or count > HELD_PIECES
     known = int64(NO)
     if stream.certain == TORN:
         known = torn_ends_here(window, capture, scratch, reader)
@@ -980,27 +994,16 @@ def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, rea
         elif before == NEED_MORE:
             known = before
     said, begin = _exchanged(window, capture, table, scratch, reader)
+    # Nothing leads to what is certain where no answer is there, nor the end. While it may come, that is looked for.
+    ended = stream.end >= 0 and stream.end_order <= reader.now
+    may_lead = first < other.seen or ended or not too_much
     leads = int64(NO)
-    if _in_doubt(stream) and conn.spoken & PRODUCES_OLD == 0 and YES not in (known, said):
+    if may_lead and _in_doubt(stream) and conn.spoken & PRODUCES_OLD == 0 and YES not in (known, said):
         leads = _leads_on(window, capture, table, scratch, reader)
         if leads == YES:
             known = int64(YES)
             stream.certain = 2
             _forget_doubted(capture, conn, number)
-    last = pieces[reader.seen - 1]
-    held = last.pos + last.len - reader.pos
-    count = reader.seen - reader.piece
-    first = other.piece if other.reading == 1 else other.first
-    while first < other.seen and pieces[first].pos + pieces[first].len <= answers.next:
-        first += 1
-    if first < other.seen:
-        count += other.seen - first
-        last = pieces[other.seen - 1]
-        held = max(held, last.pos + last.len - max(answers.next, pieces[first].pos))
-    reader.wake = first_from(
-        window.clock, window.first_order, pieces[piece_with_end(window, reader, end)].clock + HELD_FOR
-    )
-    too_much = reader.wake <= reader.now or held > MOST_HELD or count > HELD_PIECES
     if said == YES or (said == SO_GOOD and too_much):
         if _in_doubt(stream):
             _forget_doubted(capture, conn, number)

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from kwire.spark.payloads import exchanges, partitions_of, record_sets_of, records_of
     from kwire.spark.sessions import fetch_sessions, share_sessions
     from kwire.spark.source import KwireDataSource
-    from kwire.spark.values import from_registry
+    from kwire.spark.values import from_registry, register_from_registry
 
 __all__ = [
     "KwireDataSource",
@@ -94,6 +94,7 @@ __all__ = [
     "record_sets_of",
     "records_of",
     "register",
+    "register_from_registry",
     "request_partitions",
     "request_records",
     "response_partitions",
@@ -124,6 +125,7 @@ _LAZY = {
     "findings": "kwire.spark.answers",
     "group_events": "kwire.spark.across",
     "from_registry": "kwire.spark.values",
+    "register_from_registry": "kwire.spark.values",
     "journeys": "kwire.spark.flows",
     "hono_message": "kwire.spark.events",
     "hono_messages": "kwire.spark.events",

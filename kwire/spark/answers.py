@@ -14,7 +14,7 @@ Nothing is collected on the driver.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from kwire.report.findings import Thresholds
+    from kwire.values import Schemas
 
 __all__ = ["audit", "findings", "lineage"]
 
@@ -121,7 +122,10 @@ _TIMES: Final = {
 
 
 def findings(
-    tables: Mapping[str, DataFrame], rules: Iterable[str] | None = None, thresholds: Thresholds | None = None
+    tables: Mapping[str, DataFrame],
+    rules: Iterable[str] | None = None,
+    thresholds: Thresholds | None = None,
+    schemas: Any = None,
 ) -> DataFrame:
     """What goes wrong, with evidence: a row for each finding.
 
@@ -130,21 +134,31 @@ def findings(
     ``rules`` names them. The columns are those of ``kwire.report.findings.SCHEMA`` (docs/reference/findings.md). Rows
     of all captures are looked at in order of time, as if they were one.
 
+    Rules about values need the columns ``kwire.report.findings.OF_VALUES`` of ``records``; ``schemas`` are the sources
+    with which they were made.
+
     Raises ``KwireError`` for an unknown rule, for one whose tables are missing, and if no rule is left.
     """
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from kwire.report.findings import COLUMNS, RULES, SCHEMA, needed
+    from kwire.report.findings import COLUMNS, OF_VALUES, RULES, SCHEMA, needed
     from kwire.report.findings import Thresholds as Usual
     from kwire.spark.arrow import mapped
+    from kwire.tables.values import schemas_of
 
     names = list(RULES) if rules is None else list(rules)
     try:
-        needed(names)
+        needed(names, schemas=True)
     except ValueError as wrong:
         raise KwireError(str(wrong)) from None
+    # With Spark Connect, each look at the columns of a table asks the server.
+    known = {name: frozenset(one.columns) for name, one in tables.items()}
+    without_values = [one for one in OF_VALUES if one not in known.get("records", ())]
     missing = {name: [table for table in RULES[name].tables if table not in tables] for name in names}
+    for name in names:
+        if RULES[name].of_values and without_values and not missing[name]:
+            missing[name] = [f"records with the column {without_values[0]}"]
     if rules is not None:
         for name, without in missing.items():
             if without:
@@ -153,12 +167,13 @@ def findings(
     if not names:
         raise KwireError(f"no rule has its tables: they are {', '.join(COLUMNS)}")
     use_drivers_python(next(iter(tables.values())).sparkSession)
-    # With Spark Connect, each look at the columns of a table asks the server.
-    known = {name: frozenset(one.columns) for name, one in tables.items()}
+    found_schemas = None if schemas is None else schemas_of(schemas).fetched()
     made: DataFrame | None = None
     for together, key in _TOGETHER.items():
         chosen = [name for name in names if RULES[name].together == together]
-        columns = {name: wanted for name, wanted in needed(chosen).items() if name in tables} if chosen else {}
+        columns = (
+            {name: wanted for name, wanted in needed(chosen, schemas=True).items() if name in tables} if chosen else {}
+        )
         rows: DataFrame | None = None
         for table, wanted in columns.items():
             one = _with_all(tables, table, known).select(*wanted)
@@ -168,6 +183,8 @@ def findings(
                 one = _of_transactions(one, commits).unionByName(_of_clusters(one, commits))
             elif key is _by_client and "client_host" not in wanted:
                 one = one.join(_clients(tables), ["capture", "connection"])
+            elif key is _by_topic and table == "connections":
+                one = _of_writers(one, _by_topic(tables["records"], known["records"]))
             elif key is _by_producer and table == "frames":
                 one = _of_producers(one, tables["records"])
             else:
@@ -181,7 +198,7 @@ def findings(
         if rows is None:
             continue
         ordered = rows.repartition("key").sortWithinPartitions("table", "at", "place")
-        found = mapped(ordered, _finding(chosen, thresholds or Usual()), from_arrow_schema(SCHEMA))
+        found = mapped(ordered, _finding(chosen, thresholds or Usual(), found_schemas), from_arrow_schema(SCHEMA))
         made = found if made is None else made.unionByName(found)
     assert made is not None
     return made
@@ -274,6 +291,12 @@ def _of_producers(frames: DataFrame, records: DataFrame) -> DataFrame:
     return asked.dropDuplicates([*of, "client_host", "client_id"]).join(names, of)
 
 
+def _of_writers(connections: DataFrame, records: DataFrame) -> DataFrame:
+    """The connections, for each topic that is written or read on them."""
+    of = ["capture", "connection"]
+    return connections.join(records.select(*of, "key").distinct(), of)
+
+
 _TOGETHER: Final = {
     "client": _by_client, "topic": _by_topic, "group": _by_group, "broker": _by_broker, "producer": _by_producer,
 }  # fmt: skip
@@ -287,7 +310,7 @@ def _column(name: str) -> Column:
 
 
 def _finding(
-    rules: Sequence[str], thresholds: Thresholds
+    rules: Sequence[str], thresholds: Thresholds, schemas: Schemas | None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What looks at the rows of a partition, on a worker."""
 
@@ -296,7 +319,7 @@ def _finding(
 
         from kwire.report.findings import Finder, batch_of
 
-        finder = Finder(rules, thresholds)
+        finder = Finder(rules, thresholds, schemas)
         for batch in batches:
             of = batch.column("table")
             for name in pc.unique(of).to_pylist():

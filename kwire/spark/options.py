@@ -160,7 +160,9 @@ class Options:
                 "and CREATE TABLE no columns and OPTIONS (path '...')"
             )
         _table(found["table"], found["format"], deep=found["deep"])
-        check_form(given, found["format"])
+        # Which topic typed values are of is said where segments are read, too.
+        typed = found["values"] == "typed"
+        check_form({name: value for name, value in given.items() if not (typed and name == "topics")}, found["format"])
         if found["api"] is not None:
             found["direction"] = found["direction"] or "request"
         if found["schemas"] is not None:
@@ -223,12 +225,17 @@ class Options:
         found = _table(one["table"], one["format"], deep=one["deep"])
         if one["values"] is None or found.name != "records":
             return found
-        if one["values"] == "typed":
-            raise KwireError("the option 'values' is json for log segments: typed is for captures")
-        from kwire.tables.values import as_json
+        from kwire.tables.values import as_json, typed
 
         assert isinstance(found, LogTable)
-        of_values: Table = as_json(found)
+        of_values: Table
+        if one["values"] == "typed":
+            topics = list(one["topics"] or ())
+            if len(topics) != 1 or not one["schemas"]:
+                raise KwireError("the option 'values' is typed: it needs 'schemas', and one topic ('topics')")
+            of_values = typed(found, topics[0], one["schemas"])
+        else:
+            of_values = as_json(found)
         return of_values
 
     @property

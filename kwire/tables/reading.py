@@ -76,9 +76,10 @@ def _with_values(table: CaptureTable, how: Mapping[str, Any]) -> CaptureTable:
     if len(topics) != 1:
         raise ValueError("values=typed needs one topic, whose schema is the type: give topics")
     try:
-        return values.typed(table, topics[0], how["schemas"])
+        made: CaptureTable = values.typed(table, topics[0], how["schemas"])
     except KwireError as wrong:
         raise ValueError(str(wrong)) from None
+    return made
 
 
 def settled_values(how: Any) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -179,8 +180,13 @@ def reading(inner: Callable[..., Iterator[pa.RecordBatch]], own: pa.Schema) -> C
         wanted = _Wanted(
             pa.schema([known[name] for name in names]), schemas, mask, options.get("limits", DEFAULT_LIMITS)
         )
+        topic = None if value_type is None else (value_type.metadata or {})[_READER].decode()
         for batch in inner(source, columns=wanted.needed(own), **options):
-            yield wanted.batch(batch)
+            if topic is not None:
+                # A segment that does not say its topic is of the one that the user names.
+                batch = batch.filter(pc.fill_null(pc.equal(batch.column("topic"), topic), True))
+            if batch.num_rows or topic is None:
+                yield wanted.batch(batch)
 
     return read
 
@@ -204,14 +210,19 @@ def as_json(table: CaptureTable | LogTable) -> Any:
     return replace(table, schema=schema, asked=asked, shown=_shown(table.shown))
 
 
-def typed(table: CaptureTable, topic: str, schemas: Any) -> CaptureTable:
-    """A table whose ``value`` has the type of the topic's schema. Raises ``KwireError`` where it has none."""
+def typed(table: CaptureTable | LogTable, topic: str, schemas: Any) -> Any:
+    """A table whose ``value`` has the type of the topic's schema. Raises ``KwireError`` where it has none.
+
+    One of segments has the records of this topic alone.
+    """
     type_ = reader_of(topic, schemas, VALUE).type
     value = pa.field(VALUE, type_, metadata={_READER: topic.encode()})
     fields = {one.name: one for one in FIELDS}
     own = [value if one.name == VALUE else one for one in table.schema]
     schema = pa.schema([*own, *(fields[name] for name in _ADDED if name != "value_json")])
     asked = tuple(one for one in table.asked if one.name not in schema.names and one.name != "value_json")
+    if isinstance(table, LogTable):
+        return replace(table, schema=schema, asked=asked, read=partial(table.read, value_type=value))
     return replace(table, schema=schema, asked=asked)
 
 

@@ -36,6 +36,7 @@ from kwire.values import json as of_json
 from kwire.values.framing import VALUE, Buffer, Found, Framing, Named, Space
 from kwire.values.masking import Mask
 from kwire.values.sources import Schemas
+from kwire.values.tags import tagged
 from kwire.values.texts import json_texts
 from kwire.values.written import AVRO, JSON, PROTOBUF, Written
 
@@ -228,6 +229,13 @@ class _How(NamedTuple):
     budget: Budget
     room: _Room
 
+    def mask_of(self, written: Written) -> Mask | None:
+        """The mask with the tags of a schema, and of the one that values become. Raises ``SchemaError``."""
+        if self.mask is None or not self.mask.has_tags:
+            return self.mask
+        several = [written] if self.reader is None else [written, self.reader.written]
+        return self.mask.of([each for one in several for each in tagged(one, self.schemas.references(one))])
+
     @property
     def type(self) -> pa.DataType:
         if self.reader is not None:
@@ -297,6 +305,8 @@ class _Window:
         self._claim = np.full(rows, -1, np.int32)
         self._values = _Pieces(rows, how.type)
         self._errors = _Pieces(rows, pa.string())
+        self._mask = how.mask
+        """For the schema that is being read: it may say by tags what is masked."""
 
     def decoded(self) -> Decoded:
         if self._headers is not None:
@@ -458,6 +468,7 @@ class _Window:
             yield rows, self._none(len(rows), Status.UNRESOLVED, said)
             return
         try:
+            self._mask = self._how.mask_of(written)
             if written.format == AVRO:
                 yield rows, self._avro(written, array, starts)
             elif written.format == JSON:
@@ -474,6 +485,7 @@ class _Window:
 
     def _avro(self, written: Written, array: pa.Array, starts: Array) -> _Read:
         from kwire.values import avro
+        from kwire.values.avro.types import ArrayType, MapType, RecordType
 
         writer = avro.parse(written.text, self._how.schemas.references(written))
         schema = None if self._how.reader is None else self._how.reader.schema
@@ -483,11 +495,15 @@ class _Window:
         errors = made.errors
         if errors.null_count < len(errors):
             errors = pc.binary_join_element_wise(f"{written}: ", errors, "")
-        return self._finished(made.values, status, errors, writer_name(writer))
+        # What has itself inside is JSON text.
+        texts = isinstance(writer.type, ArrayType | MapType | RecordType) and pa.types.is_string(made.values.type)
+        return self._finished(made.values, status, errors, writer_name(writer), texts=texts)
 
     def _json(self, written: Written | None, payload: pa.Array) -> _Read:
         if self._how.reader is not None:
             values, failures = of_json.decode(payload, self._how.type)
+            if self._mask is not None:
+                values = self._mask.values(values)
         else:
             failures = [
                 (row, text) for row, one in enumerate(payload.to_pylist()) if (text := of_json.wrong(one)) is not None
@@ -497,8 +513,8 @@ class _Window:
             values = pa.nulls(len(payload))
             if self._how.text:
                 values = pc.if_else(pa.array(good), payload, pa.scalar(None, payload.type)).cast(pa.string())
-            if self._how.text and self._how.mask is not None:
-                values = self._how.mask.texts(values)
+            if self._how.text and self._mask is not None:
+                values = self._mask.texts(values)
         return self._failed(values, failures, written, None)
 
     def _failed(
@@ -511,17 +527,19 @@ class _Window:
             status[row] = Status.MALFORMED
             texts[row] = f"{written}: {text}{hint}" if written is not None else text
         errors = pa.array(texts, pa.string()) if failures else pa.nulls(len(values), pa.string())
-        if values.type == self._how.type and written is not None and written.format == JSON:
-            return _Read(values, status, errors, message)
+        if message is None:
+            return _Read(values, status, errors)  # JSON is what was asked for
         return self._finished(values, status, errors, message)
 
-    def _finished(self, values: pa.Array, status: Array, errors: pa.Array, message: str | None) -> _Read:
-        """Values as what was asked for: masked, as JSON text if no type is."""
+    def _finished(
+        self, values: pa.Array, status: Array, errors: pa.Array, message: str | None, *, texts: bool = False
+    ) -> _Read:
+        """Values as what was asked for: masked, as JSON text if no type is. ``texts``: they are JSON text already."""
         if pa.types.is_null(self._how.type):
             return _Read(pa.nulls(len(values)), status, errors, message)
-        if self._how.mask is not None:
-            values = self._how.mask.values(values)
-        if self._how.reader is not None or (pa.types.is_string(values.type) and message is None):
+        if self._mask is not None:
+            values = self._mask.values(values)
+        if self._how.reader is not None or texts:
             return _Read(values, status, errors, message)
         room = self._how.room
         parts = []

@@ -4,6 +4,8 @@
     Mask(["*.email"], how="size")                           # {"redacted": 17}
     Mask(["*.email"], how="pseudonym", key=b"...")          # the same text for the same value, in every capture
 
+    Mask(["tag:PII"])                                       # fields with this tag of Confluent's registry
+
 A pattern is that of a path, ``customer.email``, where ``*`` is any text. A pattern without a dot is that of a name,
 wherever it stands. Elements of lists and values of maps have the path of their field. Case makes no difference.
 
@@ -20,7 +22,8 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from copy import copy
 from fnmatch import translate
 from typing import Any, Final
 
@@ -38,6 +41,7 @@ _KEPT: Final = 16
 _LEAST_KEY: Final = 16
 """Bytes of a key, at least."""
 _DEEPEST: Final = 500
+_TAG: Final = "tag:"
 
 
 class Mask:
@@ -56,18 +60,38 @@ class Mask:
             raise KwireError("no field is named that is to be masked")
         self.how = how
         self._key = key
+        self._tags = [re.compile(translate(one[4:].lower())) for one in several if one.lower().startswith(_TAG)]
+        several = [one for one in several if not one.lower().startswith(_TAG)]
         self._paths = [re.compile(translate(one.lower())) for one in several if "." in one]
         self._names = [re.compile(translate(one.lower())) for one in several if "." not in one]
+        self._tagged: list[re.Pattern[str]] = []
 
     def __repr__(self) -> str:
         return f"Mask(how={self.how!r})"
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether it names tags, so that it needs those of a schema (``of``)."""
+        return bool(self._tags)
 
     def hides(self, path: tuple[str, ...]) -> bool:
         """Whether the field at this path is masked."""
         if not path:
             return False
         dotted = ".".join(path).lower()
-        return any(one.match(dotted) for one in self._paths) or any(one.match(path[-1].lower()) for one in self._names)
+        return (
+            any(one.match(dotted) for one in self._paths)
+            or any(one.match(path[-1].lower()) for one in self._names)
+            or any(one.fullmatch(dotted) for one in self._tagged)
+        )
+
+    def of(self, tagged: Iterable[tuple[str, re.Pattern[str]]]) -> Mask:
+        """The same for a schema whose fields have tags: pairs of a tag, and what the paths of fields match."""
+        if not self._tags:
+            return self
+        made = copy(self)
+        made._tagged = [one for tag, one in tagged if any(each.match(tag.lower()) for each in self._tags)]
+        return made
 
     def values(self, array: pa.Array) -> pa.Array:
         """An array with its fields masked, of the same type."""
@@ -89,7 +113,15 @@ class Mask:
             keys, items = entries.flatten().flatten()
             child = self._masked(items, path)
             return pa.MapArray.from_arrays(_offsets(entries), keys, child, type=type_, mask=array.is_null())
-        return array
+        return self._inside(array, path) if _is_text(type_) else array
+
+    def _inside(self, array: pa.Array, path: tuple[str, ...]) -> pa.Array:
+        """Texts, of which JSON is masked inside: a type that has itself inside is JSON text there."""
+        likely = pc.fill_null(pc.match_substring_regex(array, r"(?s)\A[\[{].*[\]}]\z"), False)
+        if not likely.true_count:
+            return array
+        made = [self._text(one, path) for one in array.filter(likely).to_pylist()]
+        return pc.replace_with_mask(array, likely, pa.array(made, array.type))
 
     def _instead(self, array: pa.Array) -> pa.Array:
         type_ = array.type
@@ -108,14 +140,18 @@ class Mask:
 
     def texts(self, array: pa.Array) -> pa.Array:
         """JSON texts with their members masked."""
-        made = [None if one is None else self._text(one) for one in array.to_pylist()]
+        made = [None if one is None else self._text(one, ()) for one in array.to_pylist()]
         return pa.array(made, pa.string())
 
-    def _text(self, text: str) -> str:
+    def _text(self, text: str, path: tuple[str, ...]) -> str:
         try:
-            return json.dumps(self._member(json.loads(text), ()), ensure_ascii=False, separators=(",", ":"))
+            found = json.loads(text)
+            made = self._member(found, path)
         except RecursionError:
             return "null"
+        except ValueError:
+            return text  # of a field that is no JSON, and only looks like it
+        return text if path and made == found else json.dumps(made, ensure_ascii=False, separators=(",", ":"))
 
     def _member(self, value: Any, path: tuple[str, ...]) -> Any:
         if self.hides(path):

@@ -200,6 +200,8 @@ class Compiled:
     def __init__(self, files: Sequence[Any]) -> None:
         from google.protobuf import descriptor_pool
 
+        self.files: tuple[Any, ...] = tuple(files)
+        """The descriptors (``FileDescriptorProto``), each after those that it needs."""
         self._pool = descriptor_pool.DescriptorPool()
         self._root = files[-1]
         self._messages: dict[str, Message] = {}

@@ -43,6 +43,7 @@ class Written:
 
     ``text`` is the schema as it was registered. For Protobuf it may be a descriptor in base64. ``rules`` are the types
     of the rules that a registry keeps with it, such as ``ENCRYPT``. ``deleted``: nobody shall write with it any more.
+    ``tags``: patterns of paths, each with the tags that a registry's metadata gives to these fields.
     ``message``: the full name of the message of Protobuf that is meant, where a user has said it.
     """
 
@@ -56,6 +57,7 @@ class Written:
     rules: tuple[str, ...] = ()
     deleted: bool = False
     message: str | None = None
+    tags: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __str__(self) -> str:
         if self.subject is not None:
@@ -85,6 +87,7 @@ class Written:
         rules = [one for name in rule_set for one in rule_set[name] or ()]
         guid = found.get("guid", more.get("guid"))
         references = found.get("references") or ()
+        tags = (found.get("metadata") or {}).get("tags") or {}
         return cls(
             format=kind,
             text=text,
@@ -98,6 +101,7 @@ class Written:
             ),
             rules=tuple(stored.text(one.get("type") or "") for one in rules),
             deleted=bool(found.get("deleted", False)),
+            tags=tuple((stored.text(path), tuple(map(stored.text, several))) for path, several in tags.items()),
         )
 
 

@@ -7,7 +7,7 @@ reason (no Java, no Maven, an unknown release) skips on a developer's machine an
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -30,9 +30,9 @@ def give_up(error: kafka_jars.KafkaUnavailableError) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """In continuous integration a skip is a failure, unless what is missing cannot be fetched."""
-    report: pytest.TestReport = yield
+    report = yield
     excused = hasattr(report, "wasxfail") or UNREACHABLE in str(report.longrepr)
     if os.environ.get("CI") == "true" and report.skipped and not excused:
         report.outcome, report.longrepr = "failed", f"{item.name} was skipped: {report.longrepr}"

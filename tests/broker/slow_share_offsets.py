@@ -1,4 +1,4 @@
-"""How long Kafka 4.4.0 takes for DescribeShareGroupOffsets of a partition that there is not: about 31 seconds.
+"""How long Kafka 4.4.0 takes for DescribeShareGroupOffsets of a partition that there is not: about half a minute.
 
     PYTHONPATH=.:tests/broker python tests/broker/slow_share_offsets.py
 

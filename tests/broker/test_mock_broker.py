@@ -45,10 +45,10 @@ def _build(name: str, command: list[str]) -> Path:
     return folder
 
 
-def java(program: str) -> list[str]:
+def java(program: str, version: str = "4.4.0") -> list[str]:
     """What runs a Java program with Kafka's clients, compiled before. Raises ``MissingError``."""
     try:
-        jars = f"{kafka_jars.install('4.4.0')}/*"
+        jars = f"{kafka_jars.install(version)}/*"
         made = kafka_jars.cache_folder() / "clients" / "java"
         words = [kafka_jars.jdk_tool("javac"), "-cp", jars, "-d", str(made), str(SOURCES / "java" / program)]
         subprocess.run(words, check=True, capture_output=True)
@@ -111,7 +111,7 @@ def test_a_streams_application_shares_its_tasks_and_the_capture_says_so(tmp_path
     topics = {TOPIC: 4, f"{TOPIC}-counts": 2}
     with observed() as truth, Broker(topics=topics, settings=settings) as broker:
         try:
-            words = [*java("Streams.java"), broker.bootstrap, TOPIC, str(tmp_path)]
+            words = [*java("Streams.java", kafka_jars.NEWEST), broker.bootstrap, TOPIC, str(tmp_path)]
         except MissingError as missing:
             give_up(missing)
         done = subprocess.run(words, capture_output=True, timeout=240, text=True)

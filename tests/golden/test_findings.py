@@ -86,7 +86,8 @@ OF_GROUPS = {
 def test_clients_that_behave_badly_are_found_and_no_others() -> None:
     found = finder_of("findings").result()
     by = {(one.rule, one.client_id or one.group_id or one.topic) for one in found}
-    shown = set(RULES) - ELSEWHERE - set().union(*OF_GROUPS.values())
+    of_values = {name for name, rule in RULES.items() if rule.of_values}
+    shown = set(RULES) - of_values - ELSEWHERE - set().union(*OF_GROUPS.values())
     assert {rule for rule, _ in by} == shown
     of_topics = {"no-compression": "no-compression", "skewed-partitions": "bad-skewed", "retried-batches": "retried"}
     wanted = {(rule, of_topics.get(rule, f"bad-{rule}")) for rule in shown}
@@ -111,6 +112,12 @@ def test_groups_and_sessions_that_go_badly_are_found_and_no_others(name: str) ->
     by = {(one.rule, one.client_id or one.group_id) for one in found}
     assert by - ALSO == {(rule, f"bad-{rule}") for rule in OF_GROUPS[name]}
     assert all(one.evidence for one in found)
+
+
+def test_a_member_of_a_share_group_that_acknowledges_too_late_is_found_and_the_other_is_not() -> None:
+    (one,) = finder_of("../groups/java", ["lock-timeouts"]).result()
+    assert (one.group_id, one.count) == ("share", 5)
+    assert one.summary.endswith("within 2 s")
 
 
 def test_dead_letters_of_a_share_group_are_found_where_the_broker_writes_them() -> None:

@@ -87,6 +87,17 @@ def test_headers_name_schemas(spark: SparkSession) -> None:
     assert [json.loads(one[0]) for one in found] == [{"id": 1, "who": "a"}]
 
 
+def test_sql_has_the_function_and_its_text_is_a_variant(spark: SparkSession) -> None:
+    spark.createDataFrame([(value,) for value in VALUES[:2]], "value binary").createOrReplaceTempView("values_in_sql")
+    kwire.spark.register_from_registry(spark, _catalog())
+    kwire.spark.register_from_registry(spark, _catalog(), subject="orders-value", name="orders")
+    rows = spark.sql(
+        "SELECT variant_get(parse_json(kwire_from_registry(value)), '$.who', 'string') AS who, "
+        "orders(value, array(), 'orders').id AS id FROM values_in_sql ORDER BY id"
+    ).collect()
+    assert [tuple(row) for row in rows] == [("a", 1), ("b", 2)]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -118,5 +129,37 @@ def test_the_source_has_values_as_columns(spark: SparkSession, tmp_path: Path) -
     read = spark.read.format("kwire").options(table="records", topics="orders", schemas=path)
     typed = read.option("values", "typed").load(path).orderBy("offset").select("value.id", "value.note", "value_status")
     assert [tuple(row) for row in typed.collect()] == [(1, None, "ok"), (2, "n", "ok"), (None, None, "malformed")]
+    segment = tmp_path / "data" / "orders-0" / "00000000000000000000.log"
+    segment.parent.mkdir(parents=True)
+    data = [record(offset=n, key=b"k", value=value) for n, value in enumerate(VALUES[:3])]
+    segment.write_bytes(batch(b"".join(data), len(data)))
+    of_segments = read.options(format="log", values="typed").load(str(tmp_path / "data")).orderBy("offset")
+    assert [row.value and row.value.id for row in of_segments.select("value").collect()] == [1, 2, None]
+    _findings(spark, path)
     text = read.option("values", "json").option("mask", "who").load(path).orderBy("offset").select("value_json")
     assert json.loads(text.first()[0]) == {"id": 1, "who": None}
+
+
+def _findings(spark: SparkSession, path: str) -> None:
+    """Rules about values find there what they find on the command line."""
+    from kwire import capture
+    from kwire.report import findings
+    from kwire.tables.values import schemas_of
+
+    schemas = schemas_of(path)
+    columns = {name: list(one) for name, one in findings.needed(["no-longer-decodes"], schemas=True).items()}
+    finder = findings.Finder(["no-longer-decodes"], schemas=schemas)
+    for name, made in capture.read(path, tables=list(columns), columns=columns, schemas=schemas, name=path):
+        finder.add(name, made)
+    expected = [(one.rule, one.topic, one.summary) for one in finder.result()]
+    read = spark.read.format("kwire")
+    tables = {
+        name: read.options(table=name, columns=",".join(one), **({"schemas": path} if name == "records" else {})).load(
+            path
+        )
+        for name, one in columns.items()
+    }
+    found = kwire.spark.findings(tables, ["no-longer-decodes"], schemas=path).collect()
+    assert [(one.rule, one.topic, one.summary) for one in found] == expected
+    with pytest.raises(KwireError, match="needs the table records with the column value_framing"):
+        kwire.spark.findings({"records": tables["records"].drop("value_framing")}, ["no-longer-decodes"])

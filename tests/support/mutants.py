@@ -174,6 +174,7 @@ def judge(name: str) -> int:
     reach = json.loads((FOLDER / name / "reach.json").read_text())
     every: dict[str, int] = {}
     tests: set[str] = set()
+    named: list[str] = []
     for module, lines in reach.items():
         for by in lines.values():
             for one in by:
@@ -186,10 +187,12 @@ def judge(name: str) -> int:
         for line in range(first + 1, first + 1 + changed):
             tests.update(lines.get(str(line), ()))
         if not tests:
-            # It is run where the module is imported, or where no test is.
+            # It is run where the module is imported, or where no test is. A test that only looks at what came of it
+            # reaches no line: it stands in the file that has the name of the module.
             tests.update(one for by in lines.values() for one in by)
+            named += _tests_of(name, Path(module).stem)
     ordered = sorted(tests, key=lambda one: (every[one], one))
-    for some in (ordered[:AT_FIRST], ordered[AT_FIRST:]):
+    for some in (named, ordered[:AT_FIRST], ordered[AT_FIRST:]):
         if some:
             command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", "not machine", *some]
             if subprocess.run(
@@ -197,6 +200,12 @@ def judge(name: str) -> int:
             ).returncode:
                 return 1
     return 0
+
+
+def _tests_of(name: str, module: str) -> list[str]:
+    """The files of tests that have the name of a module, below the checkout."""
+    checkout = _checkout(name)
+    return sorted(str(one.relative_to(checkout)) for one in (checkout / "tests" / "unit").rglob(f"test_{module}.py"))
 
 
 # --- A session of cosmic-ray ------------------------------------------------------------------------------------------

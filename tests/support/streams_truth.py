@@ -124,9 +124,16 @@ class Truth:
     def __init__(self) -> None:
         self.has: dict[str, dict[tuple[str, str, int], Span]] = {}
         self.ended: Counter[tuple[Span, str]] = Counter()
+        self.epochs: set[tuple[str, int]] = set()
+        """Members and epochs that they were told."""
+        self.active: dict[str, list[set[tuple[str, int]]]] = {}
+        """The active tasks of each member, one set after the other."""
 
     def told(self, member: StreamsMember, joined: bool, tasks: Tasks | None) -> None:
         """The broker answers a heartbeat."""
+        self.epochs.add((member.id, member.epoch))
+        if tasks is not None:
+            self.active.setdefault(member.id, []).append(set(tasks["active"]))
         if joined:
             self.ends(member.id, "rejoined")
         has = self.has.setdefault(member.id, {})

@@ -365,7 +365,7 @@ class DeadLetters(_Ranges):
     )
     thresholds: Mapping[str, str] = {"dead_letters": "{}", "rejected": "{} of a partition"}
     place = 97
-    tables: tuple[str, ...] = ("share_deliveries", "partitions")
+    also: tuple[str, ...] = ("partitions",)
     keys: tuple[str, ...] = ("group_id", "topic", "partition", "outcome")
     together: Together = "topic"
     severity = "low"

@@ -348,7 +348,8 @@ def _share(members: list[StreamsMember], tasks: list[Task], before: dict[str, Ta
         for one in members:
             if role == "active":
                 room[one.id] = least
-            for task in sorted(before[one.id][role] & left.keys()):
+            # By partition, so that nobody keeps the tasks of one subtopology only.
+            for task in sorted(before[one.id][role] & left.keys(), key=lambda task: task[::-1]):
                 if room[one.id] <= 0:
                     if more <= 0 or room[one.id] < 0:
                         break
@@ -385,8 +386,9 @@ def _copy(members: list[StreamsMember], stateful: list[Task], before: dict[str, 
     size = {one.id: sum(map(len, one.target.values())) for one in members}
     having: dict[Task, set[str]] = {}
     for one in members:
-        for task in set().union(*one.target.values()):
-            having.setdefault(task, set()).add(one.process)
+        for some in one.target.values():
+            for task in some:
+                having.setdefault(task, set()).add(one.process)
     for task in stateful:
         free = [one for one in members if one.process not in having.get(task, ())]
         if free:

@@ -96,6 +96,34 @@ def test_each_test_is_in_one_of_the_two_parts(tmp_path: Path) -> None:
     assert len(found["quick"]) + len(found["wide"]) == 2 * (1 + 1 + 5 + 2)
 
 
+WHERE = """
+import os
+
+def test_it() -> None:
+    with open(os.environ["SAID"], "a") as said:
+        said.write(os.environ["PYTEST_XDIST_WORKER"] + " ")
+"""
+
+
+@pytest.mark.wide
+def test_tests_with_spark_are_in_one_process_in_the_quick_part(tmp_path: Path) -> None:
+    (tmp_path / "tests" / "spark").mkdir(parents=True)
+    (tmp_path / "tests" / "conftest.py").write_text((TESTS / "conftest.py").read_text())
+    for name in "abcdef":
+        (tmp_path / "tests" / "spark" / f"test_{name}.py").write_text(WHERE)
+    where = ["-c", ROOT / "pyproject.toml", "--rootdir", tmp_path, "-p", "no:cacheprovider", tmp_path / "tests"]
+    side_by_side = re.search(r"^SIDE_BY_SIDE := (.+)$", MAKEFILE, re.MULTILINE)
+    assert side_by_side is not None
+    command = [sys.executable, "-m", "pytest", "-q", *side_by_side[1].replace("auto", "2").split(), *where]
+    workers = {}
+    for part in ([], ["--part", "quick"]):
+        environment = os.environ | {"SAID": str(tmp_path / f"said{len(part)}")}
+        subprocess.run([*command, *part], cwd=ROOT, env=environment, capture_output=True, check=True)
+        workers[len(part)] = (tmp_path / f"said{len(part)}").read_text().split()
+    assert len(workers[0]) == len(workers[2]) == 6
+    assert len(set(workers[2])) == 1
+
+
 def test_a_target_with_an_environment_of_its_own_runs_in_it() -> None:
     own = re.findall(r"^(test-[a-z]+): VENV := (\S+)$", MAKEFILE, re.MULTILINE)
     assert own

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import pytest
 
@@ -287,7 +288,7 @@ def tables() -> Tables:
 
 
 def test_a_kernel_gets_tables_by_their_place_and_arrays_by_what_is_not_known() -> None:
-    from numba import njit
+    numba_njit: Any = numba.njit
 
     def inner(one, grid, more):  # type: ignore[no-untyped-def]
         grid[1, 2] += 1
@@ -303,10 +304,10 @@ def test_a_kernel_gets_tables_by_their_place_and_arrays_by_what_is_not_known() -
 
     python = tables()
     part: Any = inner
-    expected = outer(python, 3)
+    expected: Any = outer(python, 3)  # type: ignore[no-untyped-call]
     options = {"boundscheck": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True, **fence.options()}
-    part = fence.part(njit(no_cpython_wrapper=True, **options)(inner))
-    made = fence.entry(njit(**options)(outer))
+    part = fence.part(numba_njit(no_cpython_wrapper=True, **options)(inner))
+    made = fence.entry(numba_njit(**options)(outer))
     machine = tables()
     assert made(machine, 3) == expected
     assert machine.grid.tolist() == python.grid.tolist()
@@ -319,7 +320,7 @@ def test_a_kernel_gets_tables_by_their_place_and_arrays_by_what_is_not_known() -
 
 
 def test_a_kernel_that_makes_a_tuple_of_tables_for_another_one_does_not_compile() -> None:
-    from numba import njit
+    numba_njit: Any = numba.njit
 
     def inner(one):  # type: ignore[no-untyped-def]
         return one.rows[1]["a"] * one.factor
@@ -328,6 +329,6 @@ def test_a_kernel_that_makes_a_tuple_of_tables_for_another_one_does_not_compile(
         return part(Inner(rows, 3))
 
     options = {"_nrt": False, **fence.options()}
-    part: Any = fence.part(njit(no_cpython_wrapper=True, **options)(inner))
+    part: Any = fence.part(numba_njit(no_cpython_wrapper=True, **options)(inner))
     with pytest.raises(NotImplementedError, match="makes a named tuple"):
-        fence.entry(njit(**options)(outer))(tables().inner.rows)
+        fence.entry(numba_njit(**options)(outer))(tables().inner.rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import pyarrow as pa
 import pytest
 from mock_registry import serving
 from packets import Connection, pcap, produce, produce_answer
+from pyarrow import parquet
 from record_sets import batch, record
 
-from kwire import capture, tables
+from kwire import capture, log, tables
 from kwire.cli import main
+from kwire.tables import values
 from kwire.tables.values import FIELDS
 from kwire.values import Mask
 
@@ -156,13 +159,36 @@ def test_segments_have_the_same_columns(captured: Path, tmp_path: Path) -> None:
     segment.parent.mkdir()
     segment.write_bytes(records(VALUES))
     table = tables.table("records", "log")
-    from kwire import log
     from kwire.tables.values import schemas_of
 
     (one,) = log.find(segment.parent)
     (made,) = table.read(one, columns=["value_json", "value_status"], schemas=schemas_of(captured))
     assert made.column("value_status").to_pylist() == STATUSES
     assert json.loads(made.column("value_json")[1].as_py())["note"] == "n"
+
+
+def test_segments_have_typed_values_of_one_topic(captured: Path, tmp_path: Path) -> None:
+    for partition in range(2):
+        segment = tmp_path / "data" / f"orders-{partition}" / "00000000000000000000.log"
+        segment.parent.mkdir(parents=True)
+        segment.write_bytes(records(VALUES))
+    out = tmp_path / "out.parquet"
+    line = ["decode", str(tmp_path / "data"), "--table", "records", "--values", str(captured), "--values-as", "typed"]
+    with pytest.raises(SystemExit):
+        main([*line, "--format", "parquet", "-o", str(out)])
+    assert main([*line, "--topic", "orders", "--format", "parquet", "-o", str(out)]) == 0
+    made = parquet.read_table(out)
+    assert made.column("value").to_pylist() == TYPED * 2
+    assert made.column("value_status").to_pylist() == STATUSES * 2
+    assert set(made.column("topic").to_pylist()) == {"orders"}
+    assert main([*line, "--topic", "orders", "--format", "parquet", "-o", str(out), "--jobs", "2"]) == 0
+    assert parquet.read_table(out).equals(made)
+    (segment, _) = log.find(tmp_path / "data")
+    schemas = values.schemas_of(captured)
+    of_orders = values.typed(tables.table("records", "log"), "orders", schemas)
+    assert sum(one.num_rows for one in of_orders.read(segment, schemas=schemas)) == len(VALUES)
+    # Records of another topic have another type.
+    assert list(of_orders.read(replace(segment, topic="others"), schemas=schemas)) == []
 
 
 def test_the_command_line_shows_values(captured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -322,3 +322,16 @@ def test_values_may_be_checked_alone() -> None:
     assert [one.pop("values") for one in checked] == [None] * 5
     assert [{name: one[name] for name in one if name != "values"} for one in said] == checked
     assert [one["schema"] for one in checked] == ["orders-value v1", None, None, None, "orders-value v1"]
+
+
+def test_a_text_of_avro_is_json_text_too() -> None:
+    made = rows([b"\x02a"], Schemas.of({"t": '"string"'}), topics="t")
+    assert (made[0]["values"], made[0]["status"]) == ('"a"', "ok")
+
+
+def test_json_is_masked_once() -> None:
+    mask = Mask("who", "size")
+    for schemas in (Schemas(), of(Written("json", '{"type": "object"}', subject="t-value"))):
+        assert json.loads(rows([b'{"who":"abc"}'], schemas, topics="t", mask=mask)[0]["values"]) == {
+            "who": '{"redacted": 3}'
+        }

@@ -59,11 +59,10 @@ def describe(ask: Ask) -> WireMessage:
         for name, numbers in wanted:
             topic = ask.cluster.topics.get(name)
             parts = [_described(ask, share, name, number) for number in numbers]
-            answer.topics.append(
-                kind.DescribeShareGroupOffsetsResponseTopic(
-                    topic_name=name, partitions=parts, **({} if topic is None else {"topic_id": topic.id})
-                )
-            )
+            told = kind.DescribeShareGroupOffsetsResponseTopic(topic_name=name, partitions=parts)
+            if topic is not None:
+                told.topic_id = topic.id
+            answer.topics.append(told)
     return kind(groups=made)
 
 

@@ -59,7 +59,7 @@ def test_an_api_that_is_not_carried_out_has_an_error_for_all_that_was_asked() ->
         message = schema.request(key)
         assert message is not None
         version = bench.cluster.announced[key].high
-        asked = value(message, version, "many")
+        asked: Any = value(message, version, "many")
         made = answer(bench, key, version, asked, "me")
         if key == ApiKey.WRITE_TXN_MARKERS:
             told = [
@@ -70,22 +70,15 @@ def test_an_api_that_is_not_carried_out_has_an_error_for_all_that_was_asked() ->
             ]
             wanted = [
                 (one.producer_id, topic.name, number, 35)
-                for one in asked.markers  # type: ignore[attr-defined]
+                for one in asked.markers
                 for topic in one.topics
                 for number in topic.partition_indexes
             ]
             assert len(told) == 27
         elif key == ApiKey.READ_SHARE_GROUP_STATE:
             told = [(one.topic_id, part.partition, part.error_code) for one in made.results for part in one.partitions]
-            wanted = [
-                (one.topic_id, part.partition, 35)
-                for one in asked.topics  # type: ignore[attr-defined]
-                for part in one.partitions
-            ]
+            wanted = [(one.topic_id, part.partition, 35) for one in asked.topics for part in one.partitions]
         else:
             told = [(one.error_code, [(e.entity_type, e.entity_name) for e in one.entity]) for one in made.entries]
-            wanted = [
-                (35, [(e.entity_type, e.entity_name) for e in one.entity])
-                for one in asked.entries  # type: ignore[attr-defined]
-            ]
+            wanted = [(35, [(e.entity_type, e.entity_name) for e in one.entity]) for one in asked.entries]
         assert told == wanted

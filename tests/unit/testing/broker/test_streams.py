@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pytest
+from made_captures import read
 from streams_truth import BEAT, GROUP, SESSION, Member, bench, given, group, in_capture, lived, settle, topology
 
 from kwire import messages
@@ -255,3 +256,27 @@ def test_streams_tasks_of_its_capture_are_what_the_broker_knows(seed: int) -> No
     truth.over()
     assert found == truth.ended
     assert len(found) > 20
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_group_events_of_its_capture_are_what_the_broker_knows(seed: int) -> None:
+    of = bench(5, standby="1")
+    truth = lived(of, random.Random(seed))
+    has: dict[str, set[tuple[str, int]]] = {}
+    events = set()
+    for row in read(of.core.recording.pcapng(), "group_events"):
+        member, event = row["member_id"], row["event"]
+        events.add(event)
+        assert (row["status"], row["kind"]) == ("ok", "streams")
+        if event in ("joined", "rejoined", "epoch_bumped") and member is not None:
+            assert (member, row["epoch"]) in truth.epochs
+        if event in ("assigned", "revoked"):
+            mine = has.setdefault(member, set())
+            mine -= {(one["subtopology"], one["partition"]) for one in row["lost"] or ()}
+            mine |= {(one["subtopology"], one["partition"]) for one in row["gained"] or ()}
+            assert len(mine) != row["partitions"] or mine in truth.active[member]
+        elif event in ("left", "fenced"):
+            has.pop(member, None)
+    assert events >= {"joined", "assigned", "revoked", "left", "rebalance_began", "epoch_bumped"}
+    for name, spans in truth.has.items():
+        assert has.get(name, set()) == {(span[2], span[3]) for span in spans.values() if span[1] == "active"}
