@@ -36,6 +36,8 @@ __all__ = ["CAUSES", "EVENTS", "GROUPS", "Group"]
 
 MOST_MEMBERS: Final = 1 << 15
 """Members of one group."""
+MOST_FORGOTTEN: Final = 1 << 10
+"""Members of one group that were silent, and may come back."""
 MOST_PENDING: Final = 64
 """Requests of one group that may have begun a rebalance."""
 
@@ -108,6 +110,8 @@ class Group(Fold):
         """Names of topics by their ids."""
         self.loose: set[tuple[str, int]] = set()
         """Partitions that were taken from members in this rebalance, and given to nobody yet."""
+        self.forgotten: dict[str, None] = {}
+        """Members that were silent when a rebalance ended: they may be there all the same."""
         self.moved: int | None = None
         """When the epoch or an assignment was last seen to change."""
         self.now: int | None = None
@@ -266,6 +270,16 @@ class Group(Fold):
             self.size -= one.size
         return one
 
+    def forget(self, number: str) -> None:
+        """Forgets a member of which it is not known whether it is one."""
+        self.remove(number)
+        self.size += number not in self.forgotten
+        self.forgotten.pop(number, None)
+        self.forgotten[number] = None
+        if len(self.forgotten) > MOST_FORGOTTEN:
+            del self.forgotten[next(iter(self.forgotten))]
+            self.size -= 1
+
     def _forgotten(self) -> Row:
         one = self.remove(next(iter(self.members)))
         assert one is not None
@@ -407,6 +421,7 @@ class Group(Fold):
             "assignor": self.assignor,
             "names": self.names,
             "loose": sorted(self.loose),
+            "forgotten": list(self.forgotten),
             "moved": self.moved,
             "now": self.now,
             "broker": self.broker,
@@ -427,13 +442,14 @@ class Group(Fold):
         self.assignor = None if state["assignor"] is None else stored.text(state["assignor"])
         self.names = {stored.text(id_): stored.text(name) for id_, name in state["names"].items()}
         self.loose = {(stored.text(one), stored.number(part, -(1 << 31))) for one, part in state["loose"]}
+        self.forgotten = dict.fromkeys(map(stored.text, state["forgotten"]))
         self.moved = _time(state["moved"])
         self.now = _time(state["now"])
         if state["broker"] is not None:
             host, port = state["broker"]
             self.broker = (stored.text(host), stored.number(port, 0))
         self.node = stored.optional(state["node"], -(1 << 31))
-        self.size: int = 1 + sum(one.size for one in self.members.values())
+        self.size: int = 1 + len(self.forgotten) + sum(one.size for one in self.members.values())
 
 
 _COMMITS: Final = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)

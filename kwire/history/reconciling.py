@@ -100,6 +100,11 @@ def _owns(group: Group, one: Member, has: Any) -> Iterator[Row]:
         return
     if one.parts is None:
         group.give(one, has)
+        if one.id in group.forgotten:
+            # Who adds up what members gain and lose has to know that it is not what it was.
+            del group.forgotten[one.id]
+            group.size -= 1
+            yield group.row("assigned", member=one, partitions=len(one.parts or ()))
     elif one.changed is not None and flat(has) == one.parts:
         took = None if group.now is None else max(0, group.now - one.changed) / MS
         one.changed = None
@@ -213,4 +218,4 @@ def _settled(group: Group, *, quiet: bool) -> Iterator[Row]:
             return
     yield from group.end(at=moved if group.loose else None)
     for one in [one for one in group.members.values() if one.is_silent(group.now)]:
-        group.remove(one.id)
+        group.forget(one.id)

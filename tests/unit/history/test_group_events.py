@@ -163,3 +163,12 @@ def test_groups_of_real_clients_are_told(capture: str, kinds: set[str]) -> None:
     assert joined
     assert {row["member_id"] for row in rows if row["event"] == "left"} <= joined
     assert all(row["cause"] == "join" for row in rows if row["event"] == "rebalance_began" and row["epoch"] is None)
+
+
+def test_a_member_that_was_silent_through_a_loss_says_what_it_has() -> None:
+    data, truth, bench = simulated(527, "consumer")
+    some = lossy(data, 527)
+    rows = read(some, "group_events")
+    # Its partitions were others before: without a row of this, what members gain and lose would not add up.
+    check(rows, truth, exchanges(some, bench), whole=False)
+    assert any(row["event"] == "assigned" and row["gained"] is None and row["partitions"] == 3 for row in rows)
