@@ -126,8 +126,8 @@ def run(args: argparse.Namespace) -> int:
     frame = _of_capture(args.frame, args.number, args.keylog)
     if frame.status.name == "SASL":
         return _draw_token(frame.data, args.secrets)
-    of_response = (str(frame.api_key), frame.api_version) if frame.is_response else (None, None)
-    code = _draw(frame.data, *of_response, None, *asked)
+    api, version = (str(frame.api_key), frame.api_version) if frame.is_response else (None, None)
+    code = _draw(frame.data, api, version, None, *asked)
     if args.schemas is not None:
         _draw_values(args)
     return code

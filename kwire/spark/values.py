@@ -80,7 +80,8 @@ def from_registry(
         given.append(sql.array().cast(_HEADERS) if headers is None else column(headers))
     if topic is not None:
         given.append(column(topic))
-    return function(*given).alias("from_registry")
+    made: Column = function(*given).alias("from_registry")
+    return made
 
 
 def register_from_registry(

@@ -110,7 +110,8 @@ def reads(reader: Written, writer: Written, schemas: Schemas) -> Verdict:
         return Verdict((Break("$", said),), ())
     if reader.content == writer.content:
         return Verdict((), ())
-    breaks, undecided = [], []
+    breaks: list[Break] = []
+    undecided: list[Break] = []
     try:
         for one, known in _RULES[reader.format](reader, writer, schemas):
             (breaks if known else undecided).append(one)

@@ -33,8 +33,8 @@ MOST: Final = 100_000
 
 def tagged(written: Written, references: Mapping[str, str]) -> Iterator[tuple[str, re.Pattern[str]]]:
     """Tags of a schema, each with what the paths of its fields match, in small letters. Raises ``SchemaError``."""
-    for pattern, tags in written.tags:
-        for tag in tags:
+    for pattern, given in written.tags:
+        for tag in given:
             yield tag, _pattern(pattern)
     if written.format == PROTOBUF:
         yield from _of_protobuf(written, references)

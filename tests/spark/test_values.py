@@ -133,7 +133,9 @@ def test_the_source_has_values_as_columns(spark: SparkSession, tmp_path: Path) -
     segment.parent.mkdir(parents=True)
     data = [record(offset=n, key=b"k", value=value) for n, value in enumerate(VALUES[:3])]
     segment.write_bytes(batch(b"".join(data), len(data)))
-    of_segments = read.options(format="log", values="typed").load(str(tmp_path / "data")).orderBy("offset")
+    # A reader keeps its options: this one is another.
+    of_log = {"table": "records", "topics": "orders", "schemas": path, "format": "log", "values": "typed"}
+    of_segments = spark.read.format("kwire").options(**of_log).load(str(tmp_path / "data")).orderBy("offset")
     assert [row.value and row.value.id for row in of_segments.select("value").collect()] == [1, 2, None]
     _findings(spark, path)
     text = read.option("values", "json").option("mask", "who").load(path).orderBy("offset").select("value_json")
@@ -152,11 +154,10 @@ def _findings(spark: SparkSession, path: str) -> None:
     for name, made in capture.read(path, tables=list(columns), columns=columns, schemas=schemas, name=path):
         finder.add(name, made)
     expected = [(one.rule, one.topic, one.summary) for one in finder.result()]
-    read = spark.read.format("kwire")
     tables = {
-        name: read.options(table=name, columns=",".join(one), **({"schemas": path} if name == "records" else {})).load(
-            path
-        )
+        name: spark.read.format("kwire")
+        .options(table=name, columns=",".join(one), **({"schemas": path} if name == "records" else {}))
+        .load(path)
         for name, one in columns.items()
     }
     found = kwire.spark.findings(tables, ["no-longer-decodes"], schemas=path).collect()
