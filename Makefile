@@ -11,13 +11,16 @@ export PYTHONDONTWRITEBYTECODE =
 ARGS ?=
 FUZZ_SECONDS ?= 60
 FUZZ_HOURS ?= 8
-BENCH ?= $(wildcard benchmarks/[a-z]*.py)
+# For make bench: codec, records or captures; and which others of benchmarks/.
+FAMILY ?=
+BENCH ?=
 
 # Not :=, which would take VENV as it is here, whatever a target sets.
 PY = $(VENV)/bin/python
 PYTEST = $(PY) -m pytest
-# As many processes as processors; the tests of a file stay in one of them (ARGS="-n 0" for a debugger).
-SIDE_BY_SIDE := -n auto --dist loadfile
+# As many processes as processors; the tests of a file stay in one of them (ARGS="-n 0" for a debugger). Files begin in the
+# order in which they are named.
+SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 # Spark takes its Java from JAVA_HOME; the set-up has found one that is recent enough.
 WITH_JAVA = JAVA_HOME="$$(cat $(VENV)/java-home)"
 
@@ -34,8 +37,9 @@ demo:  ## decode a real broker capture in Spark and print what is in it
 	@.ci/setup --java spark
 	$(WITH_JAVA) $(PY) examples/demo.py $(ARGS)
 
-# Every folder of tests is one of these, or has a target of its own.
-TESTS := tests/unit tests/property tests/golden tests/regressions tests/spark
+# Every folder of tests is one of these, or has a target of its own. What takes long begins first: at the end no process
+# waits for another.
+TESTS := tests/spark tests/golden tests/property tests/regressions tests/unit
 
 .PHONY: test
 test:  ## unit, property, golden and Spark tests, but for those that take long
@@ -58,7 +62,7 @@ test-all:  ## both of them in one run: tests are collected, and Spark starts, on
 .PHONY: test-unit
 test-unit:  ## unit and property tests (PYTHON=python3.13 VENV=.venv-3.13 for another Python)
 	@.ci/setup dev bench
-	$(PYTEST) $(SIDE_BY_SIDE) $(wildcard tests/unit tests/property) $(ARGS)
+	$(PYTEST) $(SIDE_BY_SIDE) $(wildcard tests/property tests/unit) $(ARGS)
 
 .PHONY: test-oldest
 test-oldest: VENV := .venv-oldest
@@ -79,7 +83,7 @@ test-exhaustive:  ## the property tests with many more examples
 
 .PHONY: test-broker
 test-broker:  ## tests that start a real Kafka broker
-	@.ci/setup --jdk dev bench
+	@.ci/setup --tools --jdk dev bench
 	$(WITH_JAVA) $(PYTEST) tests/broker $(ARGS)
 
 .PHONY: test-kafka
@@ -130,9 +134,9 @@ format:  ## let ruff put the sources in order
 	$(PY) -m ruff format .
 
 .PHONY: bench
-bench:  ## benchmarks, all or those in BENCH (BENCH=benchmarks/codec.py)
+bench:  ## a page of kwire beside others: build/bench (FAMILY=codec for a part, BENCH=benchmarks/tls.py for another)
 	@.ci/setup dev bench
-	set -e; for one in $(BENCH); do echo "=== $$one"; $(PY) $$one $(ARGS); done
+	$(PY) $(or $(BENCH),benchmarks/bench.py $(addprefix --family ,$(FAMILY))) $(ARGS)
 
 .PHONY: fuzz
 fuzz:  ## the fuzz harnesses for FUZZ_SECONDS (60) in all: half of them at random, half guided by coverage

@@ -137,12 +137,14 @@ def case(
     disorder: bool = False,
     connections: int = CONNECTIONS,
     in_flight: int = 1,
+    traffic: tuple[list[bytes], list[bytes]] | None = None,
 ) -> Case:
     """A capture of about so many megabytes: Produce requests (``produced``), or without records what is ``small``.
 
-    ``in_flight``: requests that each connection sends before the first of them is answered."""
+    ``in_flight``: requests that each connection sends before the first of them is answered. ``traffic``: other
+    requests and their responses, ``PAIRS`` of each."""
     some = random.Random(1)
-    requests, answers = produced(some, per_batch, size, magic, codec) if per_batch else small(some)
+    requests, answers = traffic or (produced(some, per_batch, size, magic, codec) if per_batch else small(some))
     ends = [[1000, 1000] for _ in range(connections)]
     now = [1_700_000_000_000_000]
     packets: list[bytes] = []

@@ -1,18 +1,23 @@
-"""Message codecs against each other: kwire, kafka-python 3, kio, and construct (plain and compiled).
+"""Message codecs against each other: kwire, four peers in Python, and three in Java, Go and Rust.
 
-    python benchmarks/codec.py [--rounds 7] [--seconds 0.05] [--only TEXT] [--frames] [--json OUT]
+    python benchmarks/codec.py [--rounds 7] [--seconds 0.05] [--only TEXT] [--outside] [--frames] [--json OUT]
 
 - kwire: what a user of kwire gets, generated Python from the schemas. All figures are relative to it.
+- kwire columns: a column of frames, decoded to an Arrow struct with all fields (``kwire.payloads``). Headers too.
 - kafka-python: the messages of the client library kafka-python 3, in pure Python.
+- aiokafka: the messages of the client library aiokafka, in pure Python. Its structs inside of messages are tuples. It
+  has old versions only.
 - kio: typed dataclasses for every message; its decoder is written in Rust, its encoder in Python.
 - construct: the same layouts declared with the stock classes of construct, the general package for binary formats
   (``_construct_messages.py``), as it interprets them: what it costs to write Kafka's messages down oneself.
 - construct compiled: the same declarations through construct's own ``compile()``.
+- With ``--outside``, Kafka's own classes in Java, kmsg in Go and kafka-protocol in Rust (``peers``), each a process.
 
 Every library decodes the same bytes, and then every field of what it made is read, since some decode lazily and some
-do not; and encodes objects that it decoded from them. All in one process, interleaved, so that the machine's mood is
-the same for all; each figure is the median of CPU time over the rounds, and ratios are taken of medians. "x" is how
-many times as long the other library takes: above 1 kwire is faster. The last rows are geometric means.
+do not; and encodes objects that it decoded from them. Before that each must write what it read as the same bytes. So
+none leaves a field out. All take turns, so that the machine's mood is the same for all; each figure is the median of
+CPU time over the rounds, and ratios are taken of medians. "x" is how many times as long the other library takes: above
+1 kwire is faster. The last rows are geometric means.
 
 Values vary within a message (lengths, topics, offsets), and each case has several messages that are taken in turn, so
 that nothing which is learnt from one message is all that is measured.
@@ -25,12 +30,11 @@ header costs.
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import random
 import statistics
-import time
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -38,14 +42,21 @@ from typing import Any
 from uuid import UUID
 
 import _construct_messages
+import pyarrow as pa
+from _measuring import Spread, Turn, measure, passes
+from peers import Peer, UnableError, pieces, started
 
 import kwire
-from kwire import messages
+from kwire import messages, payloads
 from kwire.codec import registry
 from kwire.codec.objects import WireMessage
+from kwire.kernels.engine import MACHINE, using
+from kwire.payloads import BodyOptions
 from kwire.schema import model
 
 VARIANTS = 4
+COLUMN = 256
+"""Frames in a column."""
 
 
 @dataclass
@@ -225,6 +236,24 @@ def kwire_codec(case: Case) -> Codec:
     return codec.decode, codec.encode
 
 
+def kwire_columns(case: Case) -> Callable[[], pa.ChunkedArray]:
+    """Decodes a column that has each of the messages many times, as frames."""
+    schema, version = case.values[0].SCHEMA, case.version
+    encode = kwire_frames(case)[1]
+    column = pa.array([encode(value) for value in case.values] * (COLUMN // VARIANTS), pa.binary())
+    options: BodyOptions = {"sized": False, "api": schema.api_name, "payloads": True, "secrets": True}
+    key = schema.api_key
+    assert key is not None
+
+    def decode() -> pa.ChunkedArray:
+        with using(MACHINE):
+            if schema.kind == "request":
+                return payloads.decode_requests(column, **options)
+            return payloads.decode_responses(column, key, version, **options)
+
+    return decode
+
+
 def construct_codec(case: Case) -> Codec:
     declared = _construct_messages.declare(model.layout(case.values[0].SCHEMA, case.version))
     return declared.parse, declared.build
@@ -257,6 +286,16 @@ def kafka_python_codec(case: Case) -> Codec:
     return decode, encode
 
 
+def aiokafka_codec(case: Case) -> Codec:
+    modules = ("admin", "metadata", "fetch", "produce", "group", "commit")
+    name = f"{case.name.replace('ApiVersions', 'ApiVersion')}_v{case.version}"
+    for module in modules:
+        kind = getattr(import_module(f"aiokafka.protocol.{module}"), name, None)
+        if kind is not None:
+            return kind.decode, kind.encode
+    raise LookupError(case.label)
+
+
 def kio_codec(case: Case) -> Codec:
     from io import BytesIO
 
@@ -278,6 +317,7 @@ def kio_codec(case: Case) -> Codec:
 
 LIBRARIES: dict[str, Callable[[Case], Codec]] = {
     "kafka-python": kafka_python_codec,
+    "aiokafka": aiokafka_codec,
     "kio": kio_codec,
     "construct": construct_codec,
     "construct compiled": compiled_construct_codec,
@@ -302,7 +342,23 @@ def reader_of(sample: Any, layout: model.StructLayout) -> Callable[[Any], None]:
             else:
                 lines.append(f"{pad}{one}.{name}")
 
-    walk("o", sample, layout, 1)
+    def walk_tuples(one: str, values: Any, depth: int) -> None:
+        pad, names = "    " * depth, [f"o{depth}_{number}" for number in range(len(values[0]))]
+        lines.append(f"{pad}for {', '.join(names)} in {one} or ():")
+        lines.append(f"{pad}    {'; '.join(names)}")
+        for name, value in zip(names, values[0], strict=True):
+            if isinstance(value, list) and value and isinstance(value[0], tuple):
+                walk_tuples(name, value, depth + 1)
+
+    if type(sample).__module__.startswith("aiokafka."):
+        for name in sample.SCHEMA.names:
+            value = getattr(sample, name)
+            if isinstance(value, list) and value and isinstance(value[0], tuple):
+                walk_tuples(f"o.{name}", value, 1)
+            else:
+                lines.append(f"    o.{name}")
+    else:
+        walk("o", sample, layout, 1)
     namespace: dict[str, Any] = {}
     exec("def read(o):\n" + "\n".join(lines), namespace)
     read: Callable[[Any], None] = namespace["read"]
@@ -312,47 +368,33 @@ def reader_of(sample: Any, layout: model.StructLayout) -> Callable[[Any], None]:
 # --- measuring ------------------------------------------------------------------------------------------------------
 
 
-def measure(tasks: dict[str, Callable[[], None]], rounds: int, seconds: float) -> dict[str, float]:
-    """Median seconds per call of each task; the tasks take turns within every round.
-
-    The collector runs as it does for users. What others left behind (construct many cycles) is collected before each
-    turn, on nobody's time.
-    """
-    counts = {}
-    for name, task in tasks.items():
-        task()
-        start = time.process_time()
-        task()
-        counts[name] = max(1, int(seconds / max(time.process_time() - start, 1e-7)))
-    times: dict[str, list[float]] = {name: [] for name in tasks}
-    for _ in range(rounds):
-        for name, task in tasks.items():
-            n = counts[name]
-            gc.collect()  # whoever's turn it is: to do so before some of them only would favour those
-            start = time.process_time()
-            for _ in range(n):
-                task()
-            times[name].append((time.process_time() - start) / n)
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
 def run_case(
-    case: Case, libraries: dict[str, Callable[[Case], Codec]], rounds: int, seconds: float, frames: bool
+    case: Case,
+    libraries: Mapping[str, Callable[[Case], Codec]],
+    outside: Mapping[str, Peer],
+    rounds: int,
+    seconds: float,
+    frames: bool = False,
 ) -> dict[str, Any]:
+    """Seconds of CPU for a message: ``decode`` and ``encode`` by contestant. ``unable``: who does not have it, and why.
+
+    ``frames``: whole frames for kwire."""
     layout = model.layout(case.values[0].SCHEMA, case.version)
     codec = registry.codec(case.values[0].SCHEMA, case.version)
     bodies = [codec.encode(value) for value in case.values]
     ours = kwire_frames(case) if frames else kwire_codec(case)
     whole = [ours[1](value) for value in case.values]
-    decoding: dict[str, Callable[[], None]] = {}
-    encoding: dict[str, Callable[[], None]] = {}
+    decoding: dict[str, Turn] = {}
+    encoding: dict[str, Turn] = {}
     codecs: dict[str, Codec] = {}
+    unable: dict[str, str] = {}
     for name, make in {"kwire": lambda case: ours, **libraries}.items():
         encoded = whole if name == "kwire" else bodies
         try:
             decode, encode = make(case)
         except (ImportError, LookupError, AttributeError):
-            continue  # the library does not have this layout; the table shows a dash
+            unable[name] = "it does not have this version"
+            continue
         codecs[name] = decode, encode
         read = reader_of(decode(encoded[0]), layout)
 
@@ -364,9 +406,17 @@ def run_case(
             for data in encoded:
                 read(decode(data))
 
-        decoding[name] = decode_all
+        decoding[name] = passes(decode_all)
+    columns = kwire_columns(case)
+    made = columns()
+    assert made.type.field("body").type.num_fields >= len(layout.fields), case.label
+    assert all(one["status"] == "ok" and one["body"] is not None for one in made[:VARIANTS].to_pylist()), case.label
+    decoding["kwire columns"] = passes(columns)
+    able = _able(case, bodies, outside, unable)
+    for name, peer in able.items():
+        decoding[name] = peer.turn("decode")
     # Decoding first: the objects that encoding needs, of all libraries, would be in the way of the collector.
-    decoded = measure(decoding, rounds, seconds)
+    decoded_in = measure(decoding, rounds, seconds)
     for name, (decode, encode) in codecs.items():
         encoded = whole if name == "kwire" else bodies
         objects = [decode(data) for data in encoded]
@@ -381,13 +431,49 @@ def run_case(
             for value in objects:
                 encode(value)
 
-        encoding[name] = encode_all
+        encoding[name] = passes(encode_all)
+    for name, peer in able.items():
+        encoding[name] = peer.turn("encode")
+    encoded_in = measure(encoding, rounds, seconds)
     return {
         "label": case.label,
         "bytes": sum(map(len, bodies)) // len(bodies),
-        "decode": {name: value / VARIANTS for name, value in decoded.items()},
-        "encode": {name: value / VARIANTS for name, value in measure(encoding, rounds, seconds).items()},
+        "decode": {
+            name: value.each(COLUMN if name == "kwire columns" else VARIANTS) for name, value in decoded_in.items()
+        },
+        "encode": {name: value.each(VARIANTS) for name, value in encoded_in.items()},
+        "unable": unable,
     }
+
+
+def _able(case: Case, bodies: list[bytes], outside: Mapping[str, Peer], unable: dict[str, str]) -> dict[str, Peer]:
+    """The peers of other languages that have this layout: the messages are loaded."""
+    schema, found = case.values[0].SCHEMA, {}
+    with tempfile.TemporaryDirectory() as folder:
+        file = pieces(Path(folder) / "bodies", bodies)
+        for name, peer in outside.items():
+            try:
+                peer.ask("codec", schema.kind, schema.api_key, case.version, file)
+            except UnableError as error:
+                unable[name] = str(error)
+            else:
+                found[name] = peer
+    return found
+
+
+def means(results: list[dict[str, Any]], ways: tuple[str, ...] = ("decode", "encode")) -> dict[str, float]:
+    """How many times as long each contestant takes as kwire, for all ``ways`` together: geometric means of the cases
+    that it has."""
+
+    def took(one: dict[str, Any], name: str) -> float:
+        return sum(Spread(*one[way][name]).median for way in ways)
+
+    found: dict[str, list[float]] = {}
+    for one in results:
+        for name in one[ways[0]]:
+            if name != "kwire" and all(name in one[way] for way in ways):
+                found.setdefault(name, []).append(took(one, name) / took(one, "kwire"))
+    return {name: statistics.geometric_mean(ratios) for name, ratios in found.items()}
 
 
 def main() -> None:
@@ -395,13 +481,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.05, help="time per library, case and round")
     parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--outside", action="store_true", help="peers in Java, Go and Rust, too")
     parser.add_argument("--frames", action="store_true", help="whole frames for kwire, bare bodies for the others")
     parser.add_argument("--json", help="write the figures there as well")
     args = parser.parse_args()
-    libraries = LIBRARIES
-    widths = {name: max(14, len(name) + 2) for name in libraries}
+    outside, missing = started() if args.outside else ({}, {})
+    for name, why in missing.items():
+        print(f"{name}: {why}")
+    widths = {name: max(14, len(name) + 2) for name in ["kwire columns", *LIBRARIES, *outside]}
 
-    def cells(ratios: dict[str, float]) -> str:
+    def cells(ratios: Mapping[str, float]) -> str:
         return "".join(
             f"{f'{ratios[name]:.2f}x':>{width}}" if name in ratios else f"{'-':>{width}}"
             for name, width in widths.items()
@@ -417,32 +506,20 @@ def main() -> None:
     for case in cases(args.frames):
         if args.only not in case.label:
             continue
-        result = run_case(case, libraries, args.rounds, args.seconds, args.frames)
+        result = run_case(case, LIBRARIES, outside, args.rounds, args.seconds, args.frames)
         results.append(result)
         row = f"{result['label']:26}{result['bytes']:>8}  "
         for way in ("decode", "encode"):
-            ours = result[way]["kwire"]
-            row += f"{ours * 1e6:>11.1f}" + cells({name: value / ours for name, value in result[way].items()})
+            row += f"{result[way]['kwire'].median * 1e6:>11.1f}" + cells(means([result], (way,)))
         print(row, flush=True)
     row = f"{'geometric mean':26}{'':8}  "
     for way in ("decode", "encode"):
-        means = {}
-        for name in libraries:
-            ratios = [r[way][name] / r[way]["kwire"] for r in results if name in r[way]]
-            if ratios:
-                means[name] = statistics.geometric_mean(ratios)
-        row += f"{'':11}" + cells(means)
+        row += f"{'':11}" + cells(means(results, (way,)))
     print(row)
-    means = {}
-    for name in libraries:
-        both = [
-            (r["decode"][name] + r["encode"][name]) / (r["decode"]["kwire"] + r["encode"]["kwire"])
-            for r in results
-            if name in r["decode"]
-        ]
-        if both:
-            means[name] = statistics.geometric_mean(both)
-    print(f"{'decode and encode':26}{'':8}  {'':11}" + cells(means))
+    print(f"{'decode and encode':26}{'':8}  {'':11}" + cells(means(results)))
+    for peer in outside.values():
+        print(f"{peer.label}: {peer.versions}")
+        peer.close()
     if args.json:
         Path(args.json).write_text(json.dumps(results, indent=1), "utf-8")
 

@@ -1,6 +1,7 @@
-"""Random histories of groups against what their broker knows: 1,000 by default, whole, with losses, and cut in two.
+"""Random histories of groups and of deliveries to share groups against what their broker knows: 1,000 of each of
+classic groups, consumer groups and deliveries by default, whole, with losses, and cut.
 
-    PYTHONPATH=. python benchmarks/histories.py [--histories 1000] [--first 0]
+    PYTHONPATH=. python benchmarks/histories.py [--histories 3000] [--first 0]
     PYTHONPATH=. python benchmarks/histories.py --speed       # CPU of the tables of histories beside frames
 
 Each is made without sockets (``tests/support/group_histories.py``): a mock broker, members that join, leave, crash and
@@ -11,9 +12,11 @@ from __future__ import annotations
 
 import argparse
 import io
+import random
 import sys
 import time
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,6 +24,7 @@ from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
+import share_histories
 from group_histories import check, exchanges, lossy, simulated, told
 from made_captures import read
 from packets import Connection, Packet, pcap
@@ -44,6 +48,23 @@ def one(seed: int, protocol: str) -> int:
     files = [io.BytesIO(packets.write_pcapng(part)) for part in (listed[:at], listed[at:])]
     parts = [row for _, batch in read_in_order(files, {"group_events": None}, ["", ""]) for row in batch.to_pylist()]
     assert [row["event"] for row in parts] == [row["event"] for row in rows]
+    return len(rows)
+
+
+def share(seed: int) -> int:
+    """Checks a history of deliveries. Returns how many rows it had."""
+    broker = share_histories.simulated(seed)
+    listed = broker.packets()
+    rows = read(pcap(listed), "share_deliveries")
+    share_histories.check_whole(rows, broker)
+    chance = random.Random(seed)
+    for loss in (0.02, 0.1, 0.3):
+        some = [one for one in listed if chance.random() >= loss]
+        share_histories.check_part(read(pcap(some), "share_deliveries"), broker)
+    cuts = [0, *sorted(chance.sample(range(1, len(listed)), 3)), len(listed)]
+    files = [io.BytesIO(pcap(listed[begin:end])) for begin, end in pairwise(cuts)]
+    parts = read_in_order(files, {"share_deliveries": None}, [""] * 4)
+    share_histories.check_whole([row for _, batch in parts for row in batch.to_pylist()], broker)
     return len(rows)
 
 
@@ -78,6 +99,110 @@ def busy(megabytes: int) -> bytes:
     return pcap(sorted(made, key=lambda one: one.time))
 
 
+class Mixed:
+    """A capture as brokers have it: with each megabyte 12 Fetch, 6 Produce and 2 ShareFetch exchanges of 50 KB, 9
+    heartbeats of three protocols, a commit, and half a transaction of one of the producers.
+
+    The shares are those of the golden captures of clients against 4.3: on 383 Fetch and Produce exchanges they have 181
+    heartbeats, 47 ShareFetch, 29 AddPartitionsToTxn and EndTxn, and 14 OffsetCommit. Their bodies are small, so here
+    they have an ordinary size.
+    """
+
+    def __init__(self) -> None:
+        records = [Record(b"key", bytes(1000), timestamp=number) for number in range(48)]
+        self.data = encode(records)
+        self.sent = encode(records, producer_id=7, producer_epoch=0, is_transactional=True)
+        self.connections: dict[str, Connection] = {}
+        self.ids: Counter[str] = Counter()
+        self.clock = 1_700_000_000_000_000_000
+
+    def say(self, who: str, asked: Any, answered: Any, version: int) -> None:
+        """An exchange of a client."""
+        one = self.connections.get(who)
+        if one is None:
+            one = self.connections[who] = Connection(client=("10.0.0.1", 40_000 + len(self.connections))).open()
+        self.ids[who] += 1
+        self.clock += 250_000
+        one.time = max(one.time, self.clock)
+        one.step = 1000
+        one.send(kwire.encode_request(asked, api_version=version, correlation_id=self.ids[who], client_id=who))
+        one.answer(kwire.encode_response(answered, api_version=version, correlation_id=self.ids[who]))
+
+    def megabyte(self, number: int) -> None:
+        """One more megabyte."""
+        made = messages
+        for k in range(12):
+            part = {"partition_index": k, "high_watermark": 9, "last_stable_offset": 9, "records": self.data}
+            told = made.FetchResponse.from_dict({"responses": [{"topic": "orders", "partitions": [part]}]})
+            asked = {"partition": k, "fetch_offset": 48 * number}
+            wants = made.FetchRequest.from_dict({"topics": [{"topic": "orders", "partitions": [asked]}]})
+            self.say(f"fetcher {k % 6}", wants, told, 12)
+        ids = {"transactional_id": "t"}
+        who = {f"v3_and_below_{name}": value for name, value in {**ids, "producer_id": 7, "producer_epoch": 0}.items()}
+        if number % 2 == 0:
+            adds = made.AddPartitionsToTxnRequest.from_dict(
+                {**who, "v3_and_below_topics": [{"name": "orders", "partitions": [0]}]}
+            )
+            done = [{"name": "orders", "results_by_partition": [{"partition_index": 0}]}]
+            added = made.AddPartitionsToTxnResponse.from_dict({"results_by_topic_v3_and_below": done})
+            self.say("producer 0", adds, added, 3)
+        for k in range(6):
+            mine = ids if k == 0 else {}
+            part = {"index": k, "records": self.sent if k == 0 else self.data}
+            topics = [{"name": "orders", "partition_data": [part]}]
+            asks = made.ProduceRequest.from_dict({**mine, "acks": -1, "timeout_ms": 1000, "topic_data": topics})
+            done = [{"name": "orders", "partition_responses": [{"index": k, "base_offset": 48 * number}]}]
+            self.say(f"producer {k % 4 if k else 0}", asks, made.ProduceResponse.from_dict({"responses": done}), 9)
+        if number % 2:
+            ends = made.EndTxnRequest.from_dict({**ids, "producer_id": 7, "producer_epoch": 0, "committed": True})
+            self.say("producer 0", ends, made.EndTxnResponse(), 3)
+        for k in range(2):
+            first, last = 48 * number, 48 * number + 47
+            told = made.ShareFetchResponse.PartitionData(partition_index=k, records=self.data)
+            told.acquired_records = [
+                made.ShareFetchResponse.AcquiredRecords(first_offset=first, last_offset=last, delivery_count=1)
+            ]
+            kind = made.ShareFetchResponse
+            answer = kind(acquisition_lock_timeout_ms=30_000)
+            answer.responses = [kind.ShareFetchableTopicResponse(topic_id=UUID(int=7), partitions=[told])]
+            wants = made.ShareFetchRequest(group_id="s", member_id=f"s{k}", share_session_epoch=number)
+            if number:
+                acks = {"first_offset": first - 48, "last_offset": last - 48, "acknowledge_types": [1]}
+                part = {"partition_index": k, "acknowledgement_batches": [acks]}
+                topic = {"topic_id": str(UUID(int=7)), "partitions": [part]}
+                wants = made.ShareFetchRequest.from_dict({**wants.to_dict(), "topics": [topic]})
+            self.say(f"sharer {k}", wants, answer, 1)
+        for k in range(4):
+            beat = made.HeartbeatRequest(group_id=f"classic {k % 2}", generation_id=3, member_id=f"c{k}")
+            self.say(f"classic {k}", beat, made.HeartbeatResponse(), 4)
+        for k in range(3):
+            beats = made.ConsumerGroupHeartbeatRequest(group_id="new", member_id=f"n{k}", member_epoch=5)
+            told = made.ConsumerGroupHeartbeatResponse(member_id=f"n{k}", member_epoch=5, heartbeat_interval_ms=5000)
+            self.say(f"new {k}", beats, told, 1)
+        for k in range(2):
+            beats = made.ShareGroupHeartbeatRequest(group_id="s", member_id=f"s{k}", member_epoch=2)
+            told = made.ShareGroupHeartbeatResponse(member_id=f"s{k}", member_epoch=2, heartbeat_interval_ms=5000)
+            self.say(f"share {k}", beats, told, 1)
+        parts = [{"partition_index": k, "committed_offset": 48 * number} for k in range(6)]
+        said = {"group_id": "classic 0", "generation_id_or_member_epoch": 3, "member_id": "c0"}
+        commit = made.OffsetCommitRequest.from_dict({**said, "topics": [{"name": "orders", "partitions": parts}]})
+        done = [{"name": "orders", "partitions": [{"partition_index": k} for k in range(6)]}]
+        self.say("classic 0", commit, made.OffsetCommitResponse.from_dict({"topics": done}), 8)
+
+    def capture(self) -> bytes:
+        """What was said so far."""
+        some = [packet for one in self.connections.values() for packet in one.packets]
+        return pcap(sorted(some, key=lambda one: one.time))
+
+
+def mixed(megabytes: int) -> bytes:
+    """A capture of so many megabytes, as ``Mixed`` has it."""
+    made = Mixed()
+    for number in range(megabytes):
+        made.megabyte(number)
+    return made.capture()
+
+
 def spent(data: bytes, tables: list[str]) -> float:
     """CPU seconds that reading some tables takes."""
     begin = time.process_time()
@@ -86,22 +211,32 @@ def spent(data: bytes, tables: list[str]) -> float:
     return time.process_time() - begin
 
 
+CASES = (
+    ["frames"],
+    ["frames", "group_events"],
+    ["frames", "share_deliveries"],
+    ["frames", "transactions"],
+    ["frames", "group_events", "transactions", "share_deliveries"],
+)
+
+
 def speed(megabytes: int = 100) -> None:
     """Prints what the tables cost beside ``frames``: medians of runs in turn."""
-    data = busy(megabytes)
-    cases = [["frames"], ["frames", "group_events"], ["frames", "group_events", "share_deliveries", "streams_tasks"]]
-    for case in cases:
-        spent(data, case)
-    runs = [[spent(data, case) for case in cases] for _ in range(5)]
-    plain, *others = (median(one) for one in zip(*runs, strict=True))
-    print(f"{len(data) / 1e6:.0f} MB; frames: {plain:.2f} s of CPU, {len(data) / 1e6 / plain:.0f} MB/s")
-    for case, took in zip(cases[1:], others, strict=True):
-        print(f"{' + '.join(case)}: {took / plain:.2f} times, {len(data) / 1e6 / took:.0f} MB/s")
+    for name, make in (("a mix", mixed), ("half of it to share groups", busy)):
+        data = make(megabytes)
+        for case in CASES:
+            spent(data, case)
+        runs = [[spent(data, case) for case in CASES] for _ in range(9)]
+        plain, *others = (median(one) for one in zip(*runs, strict=True))
+        size = len(data) / 1e6
+        print(f"{name}, {size:.0f} MB; frames: {plain:.3f} s of CPU, {size / plain:.0f} MB/s")
+        for case, took in zip(CASES[1:], others, strict=True):
+            print(f"  {' + '.join(case)}: {took / plain:.2f} times, {size / took:.0f} MB/s")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--histories", type=int, default=1000)
+    parser.add_argument("--histories", type=int, default=3000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--speed", action="store_true")
     args = parser.parse_args()
@@ -110,12 +245,12 @@ def main() -> int:
         return 0
     begin, wrong, rows = time.perf_counter(), Counter[str](), 0
     for number in range(args.first, args.first + args.histories):
-        protocol = ("classic", "consumer")[number % 2]
+        protocol = ("classic", "consumer", "deliveries")[number % 3]
         try:
-            rows += one(number // 2, protocol)
+            rows += share(number // 3) if protocol == "deliveries" else one(number // 3, protocol)
         except AssertionError as error:
             wrong[protocol] += 1
-            print(f"{protocol}, seed {number // 2}: {str(error).splitlines()[:1]}")
+            print(f"{protocol}, seed {number // 3}: {str(error).splitlines()[:1]}")
     took = time.perf_counter() - begin
     print(f"{args.histories} histories, {rows:,} rows, {sum(wrong.values())} wrong, {took:.0f} s")
     return bool(wrong)

@@ -1,16 +1,25 @@
-"""Record sets: kwire's columns and objects, kafka-python 3, aiokafka (compiled), Java, and the floor.
+"""Record sets: kwire's columns and objects, four peers in Python, three in Java, Go and Rust, and the floor.
 
-    python benchmarks/records.py [--rounds 7] [--records 50000] [--only TEXT] [--scaling] [--java] [--json OUT]
+    python benchmarks/records.py [--rounds 7] [--records 50000] [--only TEXT] [--scaling] [--outside] [--json OUT]
 
 Each case is one buffer of record sets; every contestant reads all records of it with checksums verified, and touches
-offset, timestamp, key, value and headers of each. All in one process, interleaved, so that the machine's mood is the
-same for all; figures are medians over the rounds, in nanoseconds of processor time per record, and ratios are taken
-of medians. "x"
-is how many times as long the other one takes: above 1 kwire's columns are faster.
+offset, timestamp, key, value and headers of each. What these add up to must be the same for all. They take turns, so
+that the machine's mood is the same for all; figures are medians over the rounds, in nanoseconds of processor time per
+record, and ratios are taken of medians. "x" is how many times as long the other one takes: above 1 kwire's columns are
+faster.
 
-The floor is what nobody who uses the same libraries can beat: decompress each batch, checksum all bytes and copy them
-once. ``--scaling`` measures how the time grows with batches per call and records per batch and fits cost per call, per
-batch and per record. ``--java`` runs Kafka's own record classes on the same bytes (``benchmarks/java``: needs Maven).
+- kwire columns: ``decode_sets`` to Arrow. Nothing looks at single values in Python, as in pandas, polars or Spark.
+- kwire objects: ``decode``, a Python object for each record.
+- kafka-python, aiokafka (compiled with Cython), kio (not compressed, times cut to seconds): record objects.
+- construct, and construct compiled: batches declared with its stock classes (``_construct_records.py``).
+- With ``--outside``, Kafka's own classes in Java, kgo in Go and kafka-protocol in Rust (``peers``), each a process.
+  Java copies keys and values, as a consumer's deserializers get them. The other two give pieces of what they
+  decompressed.
+- floor: what nobody who uses the same libraries can beat. It decompresses each batch, checksums all bytes and copies
+  them once.
+
+``--scaling`` measures how the time grows with batches per call and records per batch and fits cost per call, per batch
+and per record.
 """
 
 from __future__ import annotations
@@ -19,24 +28,26 @@ import argparse
 import json
 import random
 import statistics
-import subprocess
 import tempfile
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import _construct_records
 import crc32c
 import numpy as np
-from aiokafka.record.memory_records import MemoryRecords as AioRecords
-from kafka.record.memory_records import MemoryRecords
+import pyarrow as pa
+import pyarrow.compute as pc
+from _measuring import Spread, Turn, measure, passes
+from peers import Peer, UnableError, pieces, started
 
+from kwire.kernels.engine import MACHINE, using
 from kwire.records import CODECS, Codec, Record, decode, decode_sets, encode
 from kwire.records.compression import decompress
-
-JAVA = Path(__file__).parent / "java"
 
 
 @dataclass
@@ -50,6 +61,11 @@ class Case:
     starts: np.ndarray[Any, np.dtype[np.int64]]
     lengths: np.ndarray[Any, np.dtype[np.int64]]
     records: int
+
+    @property
+    def sets(self) -> list[bytes]:
+        """The record sets."""
+        return [self.data[at : at + size] for at, size in zip(self.starts, self.lengths, strict=True)]
 
 
 WORDS = [f"{word:x}" for word in random.Random(5).sample(range(1 << 24), 2000)]
@@ -92,39 +108,65 @@ def case(
     return Case(name, magic, codec, b"".join(sets), starts, lengths, records)
 
 
-# --- contestants: each reads a case and returns how many records it saw ----------------------------------------------
+# --- contestants -----------------------------------------------------------------------------------------------------
+
+Batches = Iterator[Iterable[Any]]
+"""Records of batches: objects with offset, timestamp, key, value and headers."""
 
 
-def columns(one: Case) -> int:
-    return decode_sets(np.frombuffer(one.data, np.uint8), one.starts, one.lengths).batch.num_rows
+def columns(one: Case) -> pa.RecordBatch:
+    with using(MACHINE):
+        return decode_sets(np.frombuffer(one.data, np.uint8), one.starts, one.lengths).batch
 
 
-def objects(one: Case) -> int:
-    count = 0
-    for batch in decode(one.data, verify_crc=True):
-        for record in batch.records:
-            _ = record.offset, record.timestamp, record.key, record.value, record.headers
-            count += 1
-    return count
+def objects(one: Case) -> Batches:
+    return (batch.records for batch in decode(one.data, verify_crc=True))
 
 
-def _peer(one: Case, reader: Any) -> int:
-    count = 0
+def _client(one: Case, reader: Any) -> Batches:
     records = reader(one.data)
     while (batch := records.next_batch()) is not None:
         assert batch.validate_crc()
-        for record in batch:
-            _ = record.offset, record.timestamp, record.key, record.value, record.headers
-            count += 1
-    return count
+        yield batch
 
 
-def kafka_python(one: Case) -> int:
-    return _peer(one, MemoryRecords)
+def kafka_python(one: Case) -> Batches:
+    from kafka.record.memory_records import MemoryRecords
+
+    return _client(one, MemoryRecords)
 
 
-def aiokafka(one: Case) -> int:
-    return _peer(one, AioRecords)
+def aiokafka(one: Case) -> Batches:
+    from aiokafka.record.memory_records import MemoryRecords
+
+    return _client(one, MemoryRecords)
+
+
+def kio(one: Case) -> Batches:
+    from kio.records.readers import read_batch
+
+    at = 0
+    while at < len(one.data):
+        batch, size = read_batch(one.data, at)
+        yield batch.records
+        at += size
+
+
+def _decompress(codec: int, data: bytes) -> bytes:
+    return bytes(decompress(codec, data, 1 << 25))
+
+
+def construct(one: Case) -> Batches:
+    return _construct_records.PLAIN(one.data, _decompress)
+
+
+@cache
+def _compiled() -> _construct_records.Reader:
+    return _construct_records.compiled()
+
+
+def construct_compiled(one: Case) -> Batches:
+    return _compiled()(one.data, _decompress)
 
 
 def floor(one: Case) -> int:
@@ -150,39 +192,94 @@ def floor(one: Case) -> int:
     return one.records
 
 
-CONTESTANTS: dict[str, Callable[[Case], int]] = {
-    "columns": columns,
-    "objects": objects,
+OBJECTS: dict[str, Callable[[Case], Batches]] = {
+    "kwire objects": objects,
     "kafka-python": kafka_python,
     "aiokafka": aiokafka,
-    "floor": floor,
+    "kio": kio,
+    "construct": construct,
+    "construct compiled": construct_compiled,
 }
+FLOOR = "floor"
+COLUMNS = "kwire columns"
 
 
-def measure(
-    cases: list[Case], contestants: dict[str, Callable[[Case], int]], rounds: int
-) -> dict[str, dict[str, float]]:
-    """Median nanoseconds per record: case -> contestant -> time."""
-    times: dict[str, dict[str, list[float]]] = {one.name: {name: [] for name in contestants} for one in cases}
-    for one in cases:
-        for name, read in contestants.items():
-            if name == "aiokafka" and one.magic == 0 and one.codec == "lz4":
+def why_not(name: str, one: Case) -> str | None:
+    """Why a contestant here cannot read a case; None where it can."""
+    if name in ("kio", "construct", "construct compiled") and one.magic != 2:
+        return "it reads magic 2 only"
+    if name == "kio" and one.codec != "none":
+        return "it reads no compressed batches"
+    if name == "aiokafka" and one.magic == 0 and one.codec == "lz4":
+        return "it reads lz4 from magic 1 on"
+    return None
+
+
+def touched(batches: Batches) -> None:
+    """Reads the fields of all records."""
+    for batch in batches:
+        for record in batch:
+            _ = record.offset, record.timestamp, record.key, record.value, record.headers
+
+
+def account(batches: Batches, *, times: bool = True) -> tuple[int, int]:
+    """How many records there are, and what their fields add up to: see ``peers``. ``times``: those too."""
+    count = total = 0
+    for batch in batches:
+        for record in batch:
+            total += record.offset + len(record.key or b"") + len(record.value or b"")
+            total += record.timestamp if times else 0
+            for header in record.headers:
+                name, content = header if isinstance(header, tuple) else (header.key, header.value)
+                total += len(name) + len(content or b"")
+            count += 1
+    return count, total
+
+
+def account_of_columns(batch: pa.RecordBatch) -> tuple[int, int]:
+    """The same of columns."""
+    total = pc.sum(batch["offset"]).as_py() + pc.sum(pc.divide(batch["timestamp"].cast(pa.int64()), 1000)).as_py()
+    total += sum(pc.sum(pc.binary_length(batch[name])).as_py() or 0 for name in ("key", "value"))
+    headers = pc.list_flatten(batch["headers"])
+    for name in ("key", "value"):
+        total += pc.sum(pc.binary_length(pc.struct_field(headers, name))).as_py() or 0
+    return batch.num_rows, total
+
+
+def run_case(
+    one: Case, outside: Mapping[str, Peer], rounds: int, seconds: float, names: Iterable[str] = OBJECTS
+) -> dict[str, Any]:
+    """Seconds of CPU for a record (``read``), by contestant. ``unable``: who cannot read the case, and why."""
+    unable: dict[str, str] = {}
+    turns: dict[str, Turn] = {COLUMNS: passes(lambda: columns(one)), FLOOR: passes(lambda: floor(one))}
+    expected = account(objects(one))
+    assert account_of_columns(columns(one)) == expected, one.name
+    for name in names:
+        why = why_not(name, one)
+        if why is not None:
+            unable[name] = why
+            continue
+        read = OBJECTS[name]
+        times = name != "kio"
+        assert account(read(one), times=times) == (expected if times else account(objects(one), times=False)), name
+        turns[name] = passes(lambda read=read: touched(read(one)))
+    with tempfile.TemporaryDirectory() as folder:
+        file = pieces(Path(folder) / "sets", one.sets)
+        for name, peer in outside.items():
+            try:
+                found = tuple(map(int, peer.ask("records", file)))
+            except UnableError as error:
+                unable[name] = str(error)
                 continue
-            assert read(one) == one.records, name
-            for _ in range(3 if name in ("columns", "floor") else 0):
-                read(one)
-    for _ in range(rounds):
-        for one in cases:
-            for name, read in contestants.items():
-                if name == "aiokafka" and one.magic == 0 and one.codec == "lz4":
-                    continue
-                # The fast ones are repeated, so that each measurement lasts long enough.
-                repeat = 5 if name in ("columns", "floor") else 1
-                start = time.thread_time_ns()
-                for _ in range(repeat):
-                    read(one)
-                times[one.name][name].append((time.thread_time_ns() - start) / repeat / one.records)
-    return {one: {name: statistics.median(found) for name, found in by.items() if found} for one, by in times.items()}
+            assert found == expected, (name, one.name, found, expected)
+            turns[name] = peer.turn("read")
+    took = measure(turns, rounds, seconds)
+    return {
+        "label": one.name,
+        "bytes": len(one.data) // one.records,
+        "read": {name: value.each(one.records) for name, value in took.items()},
+        "unable": unable,
+    }
 
 
 def scaling(rounds: int) -> dict[str, float]:
@@ -226,65 +323,55 @@ def scaling(rounds: int) -> dict[str, float]:
     return {"call_us": call / 1000, "batch_us": batch / 1000, "record_ns": record}
 
 
-def java(cases: list[Case], rounds: int) -> dict[str, float]:
-    """Median nanoseconds per record of Kafka's own record classes, by case."""
-    subprocess.run(["mvn", "-q", "-B", "package"], cwd=JAVA, check=True)
-    with tempfile.TemporaryDirectory() as folder:
-        paths = []
-        for index, one in enumerate(cases):
-            path = Path(folder) / f"{index}.records"
-            path.write_bytes(one.data)
-            paths.append(str(path))
-        done = subprocess.run(
-            ["java", "-cp", f"{JAVA}/target/classes:{JAVA}/target/lib/*", "ReadRecords", str(rounds), *paths],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-    found = [line.split() for line in done.stdout.splitlines()]
-    assert [int(count) for count, _ in found] == [one.records for one in cases]
-    return {one.name: float(ns) for one, (_, ns) in zip(cases, found, strict=True)}
+def all_cases(records: int) -> list[Case]:
+    """Formats, codecs and sizes."""
+    return [
+        case(magic, codec, size, headers, records=records // (4 if size > 500 else 1))
+        for magic in (2, 1)
+        for codec in CODECS
+        if codec != "zstd" or magic == 2
+        for size in (100, 1000)
+        for headers in ((False, True) if magic == 2 else (False,))
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=0.05, help="time per contestant, case and round")
     parser.add_argument("--records", type=int, default=50_000)
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--kwire", action="store_true", help="columns and floor only")
     parser.add_argument("--scaling", action="store_true")
-    parser.add_argument("--java", action="store_true")
+    parser.add_argument("--outside", action="store_true", help="peers in Java, Go and Rust, too")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     result: dict[str, Any] = {}
     if options.scaling:
         result["scaling"] = scaling(options.rounds)
     else:
-        cases = [
-            case(magic, codec, size, headers, records=options.records // (4 if size > 500 else 1))
-            for magic in (2, 1)
-            for codec in CODECS
-            if codec != "zstd" or magic == 2
-            for size in (100, 1000)
-            for headers in ((False, True) if magic == 2 else (False,))
-        ]
-        cases = [one for one in cases if options.only in one.name]
-        contestants = {
-            name: read for name, read in CONTESTANTS.items() if not options.kwire or name in ("columns", "floor")
-        }
-        times = measure(cases, contestants, options.rounds)
-        if options.java:
-            for name, took in java(cases, options.rounds).items():
-                times[name]["java"] = took
-        others = [name for name in [*contestants, "java"] if name != "columns"]
-        print(f"{'':46}{'columns':>9} {'MB/s':>6}" + "".join(f"{name:>13} {'x':>5}" for name in others))
-        for one in cases:
-            by = times[one.name]
-            line = f"{one.name:46}{by['columns']:9.1f} {len(one.data) / one.records / by['columns'] * 1000:6.0f}"
+        outside, missing = started() if options.outside else ({}, {})
+        for name, why in missing.items():
+            print(f"{name}: {why}")
+        names = [] if options.kwire else [*OBJECTS]
+        others = [*names, FLOOR, *outside]
+        widths = {name: max(13, len(name) + 1) for name in others}
+        print(f"{'':46}{COLUMNS:>14} {'MB/s':>6}" + "".join(f"{name:>{widths[name]}} {'x':>6}" for name in others))
+        result["cases"] = []
+        for one in all_cases(options.records):
+            if options.only not in one.name:
+                continue
+            found = run_case(one, outside, options.rounds, options.seconds, names)
+            by = {name: Spread(*value).median * 1e9 for name, value in found["read"].items()}
+            line = f"{one.name:46}{by[COLUMNS]:14.1f} {found['bytes'] / by[COLUMNS] * 1000:6.0f}"
             for name in others:
-                line += f"{by[name]:13.1f} {by[name] / by['columns']:5.2f}" if name in by else f"{'-':>13} {'':5}"
-            print(line)
-        result["cases"] = times
+                cell = f"{by[name]:{widths[name]}.1f} {by[name] / by[COLUMNS]:6.2f}" if name in by else ""
+                line += cell or f"{'-':>{widths[name]}} {'':6}"
+            print(line, flush=True)
+            result["cases"].append(found)
+        for peer in outside.values():
+            print(f"{peer.label}: {peer.versions}")
+            peer.close()
     if options.json:
         options.json.write_text(json.dumps(result, indent=1))
 

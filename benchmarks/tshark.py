@@ -17,12 +17,14 @@ import json
 import os
 import resource
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from _measuring import Spread, Turn, measure
 from capture import PORT, case
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,6 +61,41 @@ def spent(command: list[str]) -> tuple[float, int]:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, said.count(b"\n")
 
 
+def _turn(command: list[str], fits: Callable[[int], bool]) -> Turn:
+    """A command as a contestant. ``fits``: whether it may have written so many lines."""
+
+    def turn(count: int) -> float:
+        took = 0.0
+        for _ in range(count):
+            seconds, lines = spent(command)
+            assert fits(lines), (command[0], lines)
+            took += seconds
+        return took
+
+    return turn
+
+
+def run_case(title: str, size: int, rounds: int) -> dict[str, Any]:
+    """Seconds of CPU for a capture of so many megabytes (``read``), by contestant."""
+    one = case(title, size, **CASES[title])
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "broker.pcap"
+        file.write_bytes(one.data)
+        turns = {"kwire": _turn(by_kwire(file), lambda lines: lines == one.frames + 1)}
+        # It writes a line for each packet in which frames end.
+        turns["tshark"] = _turn(by_tshark(file), lambda lines: one.frames / 2 < lines <= one.frames + 1)
+        took = measure(turns, rounds, 0.0)
+    return {"label": title, "bytes": len(one.data), "frames": one.frames, "read": took, "unable": {}}
+
+
+def version() -> str | None:
+    """That of tshark; None where there is none."""
+    if shutil.which("tshark") is None:
+        return None
+    said = subprocess.run(["tshark", "--version"], capture_output=True, text=True, check=True).stdout
+    return said.splitlines()[0]
+
+
 def known() -> tuple[int, int, int]:
     """Frames of the golden captures, those that tshark names, and those that it calls malformed."""
     told = json.loads(ACCOUNT.read_text("utf-8"))
@@ -72,28 +109,18 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=16, help="megabytes of each capture")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
-    if shutil.which("tshark") is None:
+    if version() is None:
         sys.exit("benchmarks/tshark.py: no tshark here (Debian, Ubuntu: tshark)")
-    with tempfile.TemporaryDirectory() as folder:
-        for title, options in CASES.items():
-            one = case(title, args.size, **options)
-            file = Path(folder) / "broker.pcap"
-            file.write_bytes(one.data)
-            times: dict[str, list[float]] = {"kwire": [], "tshark": []}
-            for _ in range(args.rounds):
-                for name, command in (("kwire", by_kwire(file)), ("tshark", by_tshark(file))):
-                    seconds, lines = spent(command)
-                    # tshark writes a line for each packet in which frames end.
-                    assert lines == one.frames + 1 if name == "kwire" else lines > one.frames / 2, (name, lines)
-                    times[name].append(seconds)
-            medians = {name: statistics.median(some) for name, some in times.items()}
-            print(
-                f"{title}: {len(one.data) / 1e6:.0f} MB, {one.frames:,} frames: kwire {medians['kwire']:.2f} s, "
-                f"tshark {medians['tshark']:.2f} s, {medians['tshark'] / medians['kwire']:.1f} times as long"
-            )
+    for title in CASES:
+        one = run_case(title, args.size, args.rounds)
+        medians = {name: Spread(*value).median for name, value in one["read"].items()}
+        print(
+            f"{title}: {one['bytes'] / 1e6:.0f} MB, {one['frames']:,} frames: kwire {medians['kwire']:.2f} s, "
+            f"tshark {medians['tshark']:.2f} s, {medians['tshark'] / medians['kwire']:.1f} times as long"
+        )
     frames, named, malformed = known()
     print(f"golden captures: {frames:,} frames; API and version named: {named:,}; malformed to tshark: {malformed:,}")
-    print(subprocess.run(["tshark", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0])
+    print(version())
 
 
 if __name__ == "__main__":

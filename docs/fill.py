@@ -59,7 +59,8 @@ def rules(old: str) -> str:
         thresholds = ", ".join(
             f"`{one}` ({said.format(_number(getattr(Thresholds, one)))})" for one, said in rule.thresholds.items()
         )
-        lines.append(f"| `{name}` | {rule.severities or rule.severity} | {rule.finds} | {thresholds} |")
+        finds = f"{rule.finds} (`--values`)" if rule.of_values else rule.finds
+        lines.append(f"| `{name}` | {rule.severities or rule.severity} | {finds} | {thresholds} |")
     return "\n".join(["", *lines, ""])
 
 
@@ -152,23 +153,26 @@ def meanings(old: str) -> list[tuple[list[str], str, str]]:
 
 
 def _columns(fields: dict[str, str], old: str) -> str:
-    lines = ["", "| column | type | meaning |", "|---|---|---|"]
+    """The rows in the order of the schema: those that are there with what they mean, and new ones."""
+    places = {name: place for place, name in enumerate(fields)}
+    rows: list[tuple[int, str]] = []
     left = dict(fields)
     for names, written, meaning in meanings(old):
         page = re.search(r"those of \[[^]]+\]\((.+?)\.md\)", written)
         if page:
-            for one in named(page[1]).schema:
-                left.pop(one.name, None)
-            lines.append(f"| {written} | | {meaning} |".replace("|  |", "| |"))
+            others = [name for name in named(page[1]).schema.names if left.pop(name, None) is not None]
+            place = min((places[name] for name in others), default=-1)
+            rows.append((place, f"| {written} | | {meaning} |".replace("|  |", "| |")))
             continue
         kept = [name for name in names if name in left]
         if kept:
             kinds = [left.pop(name) for name in kept]
             types = kinds[0] if len(set(kinds)) == 1 else ", ".join(kinds)
             said = ", ".join(f"`{one}`" for one in kept)
-            lines.append(f"| {said} | {html.escape(types)} | {meaning} |")
-    lines += [f"| `{name}` | {kind} | |" for name, kind in left.items()]
-    return "\n".join([*lines, ""])
+            rows.append((places[kept[0]], f"| {said} | {html.escape(types)} | {meaning} |"))
+    rows += [(places[name], f"| `{name}` | {kind} | |") for name, kind in left.items()]
+    lines = [line for _, line in sorted(rows, key=lambda row: row[0])]
+    return "\n".join(["", "| column | type | meaning |", "|---|---|---|", *lines, ""])
 
 
 def columns(old: str, page: str, deep: str = "") -> str:

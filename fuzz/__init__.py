@@ -13,12 +13,12 @@ This module has the seeds that several of them share: what real brokers and clie
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["GOLDEN", "Frame", "damaged", "golden_frames", "sized", "small_captures"]
+__all__ = ["GOLDEN", "Frame", "cut", "damaged", "golden_frames", "joined", "sized", "small_captures"]
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
 
@@ -80,3 +80,18 @@ def damaged(data: bytes, rng: random.Random, times: int = 1) -> bytes:
 def sized(frame: bytes) -> bytes:
     """A frame as it is on the wire."""
     return len(frame).to_bytes(4, "big") + frame
+
+
+def joined(parts: Iterable[bytes]) -> bytes:
+    """Several texts or payloads as one input, each with two bytes of its length before it."""
+    return b"".join(len(one).to_bytes(2, "big") + one for one in parts)
+
+
+def cut(data: bytes, most: int = 6) -> list[bytes]:
+    """What ``joined`` has joined, ``most`` of them."""
+    found, at = [], 0
+    while at + 2 <= len(data) and len(found) < most:
+        size = int.from_bytes(data[at : at + 2], "big")
+        found.append(data[at + 2 : at + 2 + size])
+        at += 2 + size
+    return found

@@ -66,6 +66,8 @@ def main() -> int:
         else:
             import_module(f"fuzz.{args.only}").check(args.input.read_bytes())
         return 0
+    if args.way == "random" and args.only and args.only not in AT_RANDOM:
+        parser.error(f"{args.only} takes bytes: it is guided, and has no rounds")
     names = [args.only] if args.only else HARNESSES
     args.seed = args.seed if args.seed is not None else time.time_ns() % 1_000_000_007
     at_random = [name for name in names if name in AT_RANDOM and args.way != "guided" and not args.turn]

@@ -15,8 +15,8 @@ VALUES = 20
 """Of each pair, and as many that are damaged: so many are read in lanes."""
 
 
-def run(some: random.Random) -> None:
+def run(rng: random.Random) -> None:
     """A pair of schemas."""
     with using(MACHINE):
-        found = differences(some, VALUES)
+        found = differences(rng, VALUES)
     assert not found, found[0]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuzz import golden_frames, sized
+from fuzz import cut, golden_frames, joined, sized
 from kwire import payloads, schema
 from kwire.kernels.payloads import NO_SIZE, SIZED
 from kwire.limits import Limits
@@ -17,23 +17,7 @@ from kwire.payloads import singly, types
 from kwire.protocol.describe import to_json
 
 LIMITS = Limits(decompressed=1 << 20, total=4 << 20)
-MOST = 6
-"""Payloads in a column."""
 _REQUESTS, _RESPONSES, _RECORDS = range(3)
-
-
-def _column(data: bytes) -> list[bytes]:
-    """Payloads, each with two bytes of its length before it."""
-    found, at = [], 0
-    while at + 2 <= len(data) and len(found) < MOST:
-        size = int.from_bytes(data[at : at + 2], "big")
-        found.append(data[at + 2 : at + 2 + size])
-        at += 2 + size
-    return found
-
-
-def _joined(parts: list[bytes]) -> bytes:
-    return b"".join(len(one).to_bytes(2, "big") + one for one in parts)
 
 
 def seeds() -> Iterator[bytes]:
@@ -44,14 +28,14 @@ def seeds() -> Iterator[bytes]:
     asked = [one.data for one in every if not one.response]
     for at in range(0, len(asked), 3):
         some = asked[at : at + 3]
-        yield bytes([_REQUESTS, 0, 0]) + _joined(some)
-        yield bytes([_REQUESTS | 4, 0, 0]) + _joined([sized(one) for one in some])
+        yield bytes([_REQUESTS, 0, 0]) + joined(some)
+        yield bytes([_REQUESTS | 4, 0, 0]) + joined([sized(one) for one in some])
     for one in every:
         if one.response:
-            yield bytes([_RESPONSES, one.api & 0xFF, one.version & 0xFF]) + _joined([one.data])
-            yield bytes([_RESPONSES | 4, one.api & 0xFF, one.version & 0xFF]) + _joined([sized(one.data)])
+            yield bytes([_RESPONSES, one.api & 0xFF, one.version & 0xFF]) + joined([one.data])
+            yield bytes([_RESPONSES | 4, one.api & 0xFF, one.version & 0xFF]) + joined([sized(one.data)])
     for data in records.seeds():
-        yield bytes([_RECORDS, 0, 0]) + _joined([data])
+        yield bytes([_RECORDS, 0, 0]) + joined([data])
 
 
 def words() -> Iterator[bytes]:
@@ -73,7 +57,7 @@ def check(data: bytes) -> None:
     if len(data) < 3:
         return
     kind, has_size = data[0] % 4, bool(data[0] & 4)
-    api, version, parts = data[1], data[2], _column(data[3:])
+    api, version, parts = data[1], data[2], cut(data[3:])
     column = pa.array(parts, pa.binary())
     way = SIZED if has_size else NO_SIZE
     if kind == _REQUESTS:

@@ -16,6 +16,7 @@ from fuzz import damaged
 from kwire.errors import DecodeError
 from kwire.records import CODECS, Limits, Record, decode, encode, to_arrow
 from kwire.testing.corpus.record_sets import RECORD_KINDS, record_cases
+from kwire.wire import read_uvarint
 
 LIMITS = Limits(decompressed=1 << 20, total=4 << 20)
 
@@ -38,8 +39,44 @@ def _record_set(rng: random.Random) -> bytes:
     return b"".join(parts)
 
 
+def _zigzag(data: bytes, at: int) -> tuple[int, int]:
+    number, at = read_uvarint(data, at)
+    return number >> 1 ^ -(number & 1), at
+
+
+def _off_by_one(rng: random.Random) -> bytes:
+    """A batch with lengths or counts of a record that are one too large or too small.
+
+    Mostly it is the last record. If its own length and that of its value are, it fits into itself and not into the
+    batch. Often another batch follows, whose bytes it takes then."""
+    headers = [("h", b"x")] * rng.choice((0, 0, 1))
+    records = [Record(_content(rng), b"v" * rng.randrange(40), headers=headers) for _ in range(rng.randint(1, 3))]
+    made = bytearray(encode(records))
+    places, at = [], 61
+    while at < len(made):
+        begin = at
+        size, at = _zigzag(made, at)
+        end = at + size
+        # Its attributes, its time and its offset, which take a byte each.
+        of_key = at + 3
+        size, at = _zigzag(made, of_key)
+        of_value = at + max(size, 0)
+        size, at = _zigzag(made, of_value)
+        places.append((begin, of_key, of_value, at + max(size, 0)))
+        at = end
+    record = places[-1] if rng.random() < 0.7 else rng.choice(places)
+    # A zigzag varint has one more where its byte has two more.
+    more = rng.choice((-2, 2))
+    for place in (record[0], record[2]) if rng.random() < 0.5 else (rng.choice(record),):
+        made[place] = (made[place] + more) % 256
+    data = bytes(made) + (encode(records) if rng.random() < 0.5 else b"")
+    return mended(data)
+
+
 def one(rng: random.Random) -> bytes:
     """One input."""
+    if rng.random() < 0.2:
+        return _off_by_one(rng)
     data = _record_set(rng)
     data = damaged(data, rng, rng.choice((1, 1, 2, 6))) if rng.random() < 0.95 else data
     return mended(data) if rng.random() < 0.5 else data

@@ -15,7 +15,7 @@ from typing import Final
 
 from kwire.naming import no_such
 
-__all__ = ["BEYOND", "DEFAULT_LIMITS", "GROWTH", "Limits", "size_of"]
+__all__ = ["BEYOND", "DEFAULT_LIMITS", "GROWTH", "Limits", "check_limits", "size_of"]
 
 _UNITS: Final = {"": 1, "k": 1000, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
 
@@ -110,3 +110,9 @@ class Limits:
 
 DEFAULT_LIMITS: Final = Limits()
 """What readers use by default."""
+
+
+def check_limits(value: object) -> None:
+    """Raise ``ValueError`` where ``value`` is no ``Limits``."""
+    if not isinstance(value, Limits):
+        raise ValueError(f"not {value!r}: limits is kwire.limits.Limits")

@@ -113,7 +113,7 @@ def _parts(path: str) -> tuple[str, set[str]]:
     return head + rest, {form for one in secrets for form in (one, unquote(one)) if one}
 
 
-_FEW, _MANY = 12, 60
+_FEW, _MANY = 12, 90
 _LISTED = dict.fromkeys(("API", "API or message"), "`kwire schema` lists them")
 """Where names are listed that are too many for an error."""
 """Names that an error lists: so many where one of them is near to what was given, and so many where none is."""

@@ -199,7 +199,7 @@ TIME: Final = Kind(
 )
 """A time in ISO 8601, which ``kwire.tables.filters`` reads."""
 INSTANT: Final = Kind(read=_instant, such="a time such as 2026-11-22T09:30:00 (UTC)", metavar="TIME", types=(datetime,))
-LIMITS: Final = Kind(read=Limits.parse, metavar="NAME=N,...", types=(Limits,), value="kwire.Limits")
+LIMITS: Final = Kind(read=Limits.parse, metavar="NAME=N,...", types=(Limits,), value="kwire.limits.Limits")
 SECRETS: Final = Kind(
     read=lambda text: _word("redact", "show").read(text) == "show", such="redact or show", words=("redact", "show")
 )
@@ -829,6 +829,8 @@ def check_tables(options: Mapping[str, Any], tables: Iterable[str], called: Call
         option = OPTIONS.get(name)
         if option is None or not option.tables or value == option.default:
             continue
+        if name in OF_VALUES and any(table in option.tables for table in wanted):
+            continue  # other tables that are read along have no values
         for table in wanted:
             if table not in option.tables:
                 said = f"table{'s' * (len(option.tables) > 1)} {', '.join(option.tables)}"

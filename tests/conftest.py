@@ -8,7 +8,10 @@ is compiled on its first use.
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +20,8 @@ from kwire import schema
 from kwire.codec import registry
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
 from kwire.schema import model
+
+SPARK: Final = "tests/spark/"
 
 settings.register_profile("quick", max_examples=50, deadline=None)
 settings.register_profile("exhaustive", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -46,6 +51,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     out = [one for one in items if (one in wide) == (part == "quick")]
     config.hook.pytest_deselected(items=out)
     items[:] = [one for one in items if (one in wide) == (part == "wide")]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A module of which ``--part quick`` runs nothing is not imported for it."""
+    if config.getoption("part") != "quick" or collection_path.suffix != ".py":
+        return None
+    return True if re.search(r"^pytestmark = pytest\.mark\.wide$", collection_path.read_text(), re.MULTILINE) else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """In the quick part one process runs all tests with Spark: a second JVM takes longer to start than it saves."""
+    if config.getoption("part") != "quick" or config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneOfSpark(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return SPARK if nodeid.startswith(SPARK) else super()._split_scope(nodeid)
+
+    return OneOfSpark(config, log)
 
 
 def pytest_collection_finish() -> None:

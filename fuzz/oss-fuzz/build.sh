@@ -1,6 +1,6 @@
 #!/bin/bash -eu
 # One fuzz target for each harness, with its seeds and its dictionary. Kernels run as Python: libFuzzer sees their lines.
-python3 -m pip install ".[capture,tls,events,fuzz]"
+python3 -m pip install ".[capture,tls,events,fuzz,values]" fastavro
 
 for name in $(python3 -m fuzz --list); do
     cat >"fuzz_$name.py" <<PY

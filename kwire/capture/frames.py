@@ -14,7 +14,7 @@ Rules kept here:
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final, overload
@@ -139,6 +139,13 @@ class Frames:
         self._connections = connections
         self._names = names
         self._pool = pool
+        self._once: dict[Any, Any] = {}
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What ``make`` gives: several tables that ask for the same ``key`` share it."""
+        if key not in self._once:
+            self._once[key] = make()
+        return self._once[key]
 
     def __len__(self) -> int:
         return int(self.table.shape[0])

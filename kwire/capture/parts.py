@@ -54,6 +54,11 @@ class Part:
     answers: pa.Table | None = None
     after: Tracker | None = None
 
+    @property
+    def carried(self) -> bool:
+        """Whether what tables remember is kept after it, for parts that come another time."""
+        return False
+
     def tracker(
         self,
         *,

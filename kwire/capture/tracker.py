@@ -76,7 +76,6 @@ from kwire.kernels.layouts import (
     STREAM,
     WAITING,
     Role,
-    Status,
     joined,
     moved,
     taken,
@@ -327,7 +326,6 @@ class Tracker:
         names = self._client_ids
         number, count = self._frames, len(rows)
         self._frames += count
-        self._unconfirmed += int(np.count_nonzero(rows["status"] == Status.UNCONFIRMED))
         at, place, in_order = np.empty((3, count), np.int64)
         ends = np.empty(packets + 2, np.int64)
         # Of many, a second table would take as much again: they are sorted where they are.
@@ -342,6 +340,7 @@ class Tracker:
         else:
             rows["number"][in_order] = np.arange(number, number + count)
             rows = _in_order(rows, place[_by_time(rows, place)])
+        self._unconfirmed += int(ends[0])
         frames = Frames(rows, data, self._known.connections, names.names, names.pool)
         if self._account is not None:
             self._account.frames(frames)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kwire.tables.showing import Column
+    from kwire.values import Schemas
 
 __all__ = ["Reader", "add_captures", "add_formats", "write"]
 
@@ -84,6 +85,7 @@ class Reader:
     - ``code`` is 2 once one of them could not be read.
     - ``read``: whether any of them had something to make an answer of.
     - ``notes_of``: what was said of each that was begun.
+    - ``schemas``: where the schemas of values come from (``--values``). None: values are bytes.
     """
 
     def __init__(self, args: argparse.Namespace, files: Sequence[str] | None = None) -> None:
@@ -93,12 +95,17 @@ class Reader:
         self.encrypted: int = 0
         self.read: bool = False
         self.notes_of: dict[str, list[str]] = {}
+        self.schemas: Schemas | None = None
         if not self._files:
             args.parser.error("the following arguments are required: CAPTURE")
         if getattr(args, "format", None) == "parquet" and args.output is None:
             args.parser.error("--format parquet needs -o OUT")
         check_outputs((*self._files, *(args.keylog or ())), args.output)
         _give_back_large_buffers()
+        if getattr(args, "schemas", None) is not None:
+            with needed(f"kwire {args.command} --values", "capture"):
+                from kwire.tables.values import schemas_of
+            self.schemas = schemas_of(args.schemas)
 
     def batches(self, tables: Mapping[str, Sequence[str] | None]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of some tables of all captures: a table's name, and a batch."""
@@ -110,6 +117,7 @@ class Reader:
             **given(self._args),
             "keylog": opened_keylog(self._args.keylog),
             "topic_ids": None,
+            "schemas": self.schemas if "records" in tables else None,
             "dictionaries": True,
         }
         for file in in_order(self._files):

@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +34,7 @@ from kwire.tables.showing import readable
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
     from rich.tree import Tree
 
     from kwire.capture.frames import Frame
@@ -50,12 +51,18 @@ examples:
   kwire explain --response ApiVersions --version 0 answer.bin
   kwire explain --message OffsetCommitValue --version 3 AAMAAAAAAAAAKg==
   kwire explain broker.pcap --frame 12                  frame 12 of a capture, counted from 0
+  kwire explain broker.pcap --frame 12 --values schemas/     and what its keys and values say
 """
 
 MAX_HEX: Final = 16
 """Bytes of a field that are shown. Longer ones are cut."""
 MAX_TEXT: Final = 60
 MAX_QUOTED: Final = 16
+MAX_VALUE: Final = 2000
+"""Characters of what a value says."""
+MOST_RECORDS: Final = 1000
+"""Records of a frame whose values are shown."""
+_OF_VALUE: Final = ("schema", "message", "framing", "status", "error", "json")
 WHOLE: Final = ""
 """In what is known of a struct: whether it could be read to its end."""
 MOST_FIELDS: Final = 1000
@@ -84,7 +91,7 @@ def register(subparsers: Any) -> None:
     add("--response", metavar="API", help="it is a response of this API (name or key); needs --version")
     add("--message", metavar="NAME", help="it is a bare message such as OffsetCommitValue; needs --version")
     add("--version", type=int, dest="api_version", metavar="N", help="version of a response or message")
-    add_options(parser, "keylog", "limits", "secrets")
+    add_options(parser, "keylog", "limits", "secrets", "schemas", "mask")
     parser.add_argument(
         "--fields",
         type=int,
@@ -113,13 +120,17 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error("--response and --message need --version")
     asked = (args.secrets, args.fields, args.limits)
     if args.number is None:
+        if args.schemas is not None:
+            args.parser.error("--values goes with a capture and --frame N")
         return _draw(_read(args.frame), args.response, args.api_version, args.message, *asked)
     frame = _of_capture(args.frame, args.number, args.keylog)
     if frame.status.name == "SASL":
         return _draw_token(frame.data, args.secrets)
-    if not frame.is_response:
-        return _draw(frame.data, None, None, None, *asked)
-    return _draw(frame.data, str(frame.api_key), frame.api_version, None, *asked)
+    of_response = (str(frame.api_key), frame.api_version) if frame.is_response else (None, None)
+    code = _draw(frame.data, *of_response, None, *asked)
+    if args.schemas is not None:
+        _draw_values(args)
+    return code
 
 
 # -- where the bytes come from
@@ -200,6 +211,49 @@ def _draw_token(data: bytes, secrets: bool) -> int:
     line = Text.assemble(("SASL token", "bold"), f" = {shown.value}", (f"  {_range(0, len(data))}", "dim"))
     _console().print(line.append(f"  {shown.hex}", "yellow"))
     return 0
+
+
+def _draw_values(args: argparse.Namespace) -> None:
+    """What the keys and values of a frame's records say, by the schemas that ``--values`` names."""
+    import pyarrow.compute as pc
+    from rich.text import Text
+    from rich.tree import Tree
+
+    from kwire.tables import reading
+
+    names = [f"{part}_{name}" for part in ("key", "value") for name in _OF_VALUE]
+    columns = ["frame", "topic", "partition", "offset", *names]
+    options = {"schemas": args.schemas, "mask": args.mask, "keylog": opened_keylog(args.keylog), "limits": args.limits}
+    tree, left = Tree(Text("what the records say", "bold")), MOST_RECORDS
+    with opened(args.frame) as (source, _):
+        for _, batch in reading.read(source, {"records": columns}, name=args.frame, **options):
+            for row in batch.filter(pc.equal(batch.column("frame"), args.number)).to_pylist():
+                left -= 1
+                if left < 0:
+                    continue
+                place = f"{readable(str(row['topic']), None)}-{row['partition']}, offset {row['offset']}"
+                record = tree.add(Text(place, "bold cyan"))
+                for part in ("key", "value"):
+                    if row[f"{part}_status"] is not None:
+                        record.add(_said_of(part, {name: row[f"{part}_{name}"] for name in _OF_VALUE}))
+    if tree.children:
+        console = _console()
+        console.print(tree)
+        if left < 0:
+            console.print(f"... and {-left} more records", style="dim")
+
+
+def _said_of(part: str, row: Mapping[str, Any]) -> Text:
+    from rich.text import Text
+
+    of = [
+        readable(str(row[name]), None) for name in ("schema", "message", "framing") if row[name] not in (None, "none")
+    ]
+    line = Text(part, "bold").append(f"  {', '.join(of)}" if of else "", "green")
+    if row["status"] == "ok":
+        text = row["json"] if len(row["json"]) <= MAX_VALUE else row["json"][:MAX_VALUE] + "..."
+        return line.append(f" = {readable(text, None)}", "none")
+    return line.append(f"  {row['status']}: {readable(row['error'] or 'no schema fits', None)}", "bold red")
 
 
 def _draw(

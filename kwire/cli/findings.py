@@ -16,6 +16,8 @@ examples:
   kwire findings broker.pcap
   kwire findings *.pcap.gz --format html -o findings.html
   kwire findings broker.pcap --rule lag,offsets-back --set lag=500
+  kwire findings broker.pcap --topic orders,payments
+  kwire findings broker.pcap --values http://registry:8081
   kwire findings broker.pcap --format jsonl | jq -r .evidence[].frame
 
 A wrong name after --rule or --set lists them all. The page on findings says what each rule finds.
@@ -35,7 +37,14 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=N", help="another threshold, such as lag=500; several"
     )
-    add_options(parser, "secrets")
+    parser.add_argument(
+        "--topic",
+        action=Names,
+        metavar="NAMES",
+        dest="of_topics",
+        help="only what is about these topics: findings without a topic are left out",
+    )
+    add_options(parser, "secrets", "schemas")
     answers.add_formats(parser)
     parser.set_defaults(run=run, command="findings")
 
@@ -47,15 +56,15 @@ def run(args: argparse.Namespace) -> int:
         from kwire.report import findings
     try:
         thresholds = findings.Thresholds.of(args.set, args.rule)
-        finder = findings.Finder(args.rule, thresholds)
-        tables = findings.needed(args.rule)
+        tables = findings.needed(args.rule, schemas=reader.schemas is not None)
+        finder = findings.Finder(args.rule, thresholds, reader.schemas)
     except ValueError as wrong:
         raise KwireError(str(wrong)) from None
     for name, batch in reader.batches(tables):
         finder.add(name, batch)
     if not reader.read:
         return reader.code
-    found = finder.result()
+    found = [one for one in finder.result() if args.of_topics is None or one.topic in args.of_topics]
     said = reader.summary(findings.summary(found))
     answers.write(args, findings.batch_of(found), findings.SHOWN, title="Findings", summary=said, about={})
     return reader.code

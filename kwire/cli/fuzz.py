@@ -396,12 +396,13 @@ def _bar(total: int, what: str) -> Any:
 def _serve(args: argparse.Namespace) -> int:
     """A broker that damages a share of its responses, until a signal comes. Returns 0."""
     import asyncio
+    from collections import Counter
 
     from kwire.cli.broker import topics
     from kwire.cli.hosting import serve
     from kwire.tables.showing import readable
     from kwire.testing.broker import Broker, Settings
-    from kwire.testing.hostile import kinds
+    from kwire.testing.hostile import REACTIONS, kinds, reactions
     from kwire.testing.listening import is_local
 
     if not args.anywhere and not is_local(args.host):
@@ -419,9 +420,15 @@ def _serve(args: argparse.Namespace) -> int:
         broker.on(api, share=args.share, times=args.most or None).damage(*some)
     code = asyncio.run(serve(broker, None, args.seconds))
     made = broker.cases()
-    for one in made:
+    count: Counter[str] = Counter()
+    for exchange, word in reactions(broker.exchanges()):
+        one = exchange.damage
+        assert one is not None
         where = f" at {one.path}" if one.path else ""
-        print(readable(f"{one.api} v{one.version} {one.damage}{where}: {one.verdict}", None))
-    print(f"{len(made):,} responses damaged")
+        who = exchange.client_id or "a client without a name"
+        print(readable(f"{one.api} v{one.version} {one.damage}{where}: {one.verdict}, {who}: {word}", None))
+        count[word] += 1
+    said = ", ".join(f"{count[word]:,} {word}" for word in REACTIONS if count[word])
+    print(f"{len(made):,} responses damaged{': ' if said else ''}{said}")
     _write_cases(args.out, made)
     return code

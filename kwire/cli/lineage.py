@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from kwire.cli import answers
+from kwire.cli.reading import add_options
 from kwire.errors import needed
 
 __all__ = ["register"]
@@ -16,6 +17,7 @@ examples:
   kwire lineage broker.pcap
   kwire lineage *.pcap.gz --format dot | dot -Tsvg -o lineage.svg
   kwire lineage broker.pcap --format mermaid
+  kwire lineage broker.pcap --values schemas/
 """
 
 
@@ -27,6 +29,7 @@ def register(subparsers: Any) -> None:
         description="Says of each topic which clients write it, read it (with their groups) or replicate it.",
         epilog=EPILOG,
     )
+    add_options(parser, "schemas")
     answers.add_formats(parser, GRAPHS)
     parser.set_defaults(run=run, command="lineage")
 
@@ -37,7 +40,8 @@ def run(args: argparse.Namespace) -> int:
     with needed("kwire lineage", "capture"):
         from kwire.report import lineage
     made = lineage.Lineage()
-    for name, batch in reader.batches(lineage.TABLES):
+    tables = {**lineage.TABLES, **({"records": lineage.OF_VALUES} if reader.schemas is not None else {})}
+    for name, batch in reader.batches(tables):
         made.add(name, batch)
     if not reader.read:
         return reader.code

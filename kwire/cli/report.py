@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.cli import answers
+from kwire.cli.reading import add_options
 from kwire.errors import KwireError, needed
 from kwire.naming import public
 from kwire.opening import open_file
@@ -23,6 +24,7 @@ EPILOG = """\
 examples:
   kwire report broker.pcap -o report.html
   kwire report *.pcap.gz -o report.html --target 4.3
+  kwire report broker.pcap -o report.html --values http://registry:8081
   kwire report today.pcap -o today.html --against yesterday.html
   tcpdump -w - port 9092 | kwire report - -o report.html
 
@@ -54,6 +56,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=N", help="another threshold of findings; several"
     )
+    add_options(parser, "schemas")
     answers.add_captures(parser)
     parser.set_defaults(run=run, command="report")
 
@@ -85,10 +88,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _overview(args: argparse.Namespace, reader: answers.Reader, thresholds: Thresholds) -> Any:
-    from kwire.report.overview import TABLES, Overview
+    from kwire.report.overview import TABLES, WITH_VALUES, Overview
 
-    over = Overview(args.target, thresholds)
-    for name, batch in reader.batches(TABLES):
+    over = Overview(args.target, thresholds, reader.schemas)
+    for name, batch in reader.batches(TABLES if reader.schemas is None else WITH_VALUES):
         over.add(name, batch)
     over.finish()
     return over

@@ -13,7 +13,7 @@ from typing import Any
 
 from kwire.codec.decoder import Frame, guessable
 from kwire.codec.generated import READERS
-from kwire.codec.objects import WireStruct, default_expression
+from kwire.codec.objects import WireStruct, default_expression, holds_numbers
 from kwire.codec.source import Source, describe, no_sequence
 from kwire.codec.tracked import STRUCT_CODES
 from kwire.schema import model
@@ -190,7 +190,9 @@ class _Encoder(Source):
         if default is None:
             return f"{value} is not None"
         if isinstance(field.type, (model.Array, model.ArrayLayout)):
-            return f"({value} or {value} is None)"
+            # What is empty and neither list nor tuple, such as a dict, is not the default.
+            usual = "tuple" if holds_numbers(field) else "list"
+            return f"({value} or {value}.__class__ is not {usual} and {no_sequence(value)})"
         if isinstance(default, tuple):
             # Field by field: a call of __eq__ costs more than all the rest of a small struct.
             assert struct_ is not None

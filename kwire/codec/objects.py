@@ -20,9 +20,11 @@ The classes are generated from the schema model: slots, keyword arguments with t
 from __future__ import annotations
 
 import base64
+import functools
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from types import NoneType
+from typing import Any, ClassVar, Final, Self
 from uuid import UUID
 
 from kwire import wire
@@ -86,19 +88,16 @@ class WireStruct:
     def to_dict(self, version: int | None = None) -> dict[str, Any]:
         """Plain dicts, lists, ``bytes`` and ``uuid.UUID``; with ``version``, only the fields that it has."""
         out: dict[str, Any] = {}
-        structs = self.STRUCTS
-        for field in self.FIELDS:
-            if version is not None and version not in field.versions:
-                continue
-            value = getattr(self, field.name)
-            if field.name in structs and value is not None:
+        for name, is_struct in _shown(type(self), version):
+            value = getattr(self, name)
+            if is_struct and value is not None:
                 if isinstance(value, WireStruct):
                     value = value.to_dict(version)
                 else:
                     value = [one.to_dict(version) for one in value]
-            else:
+            elif type(value) not in _SCALARS:
                 value = _plain(value)
-            out[field.name] = value
+            out[name] = value
         if self.unknown_tagged_fields:
             out["unknown_tagged_fields"] = dict(self.unknown_tagged_fields)
         return out
@@ -231,6 +230,20 @@ def _show(value: object) -> str:
     if isinstance(value, (bytes, memoryview)) and len(value) > 64:
         return f"{bytes(value[:48])!r}...({len(value)} bytes)"
     return repr(bytes(value)) if isinstance(value, memoryview) else repr(value)
+
+
+_SCALARS: Final = frozenset((NoneType, bool, int, float, str, bytes, UUID))
+"""Types of values that ``to_dict`` hands on as they are."""
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _shown(kind: type[WireStruct], version: int | None) -> tuple[tuple[str, bool], ...]:
+    """The names of the fields that a ``kind`` has in a version, and whether they are structs."""
+    return tuple(
+        (field.name, field.name in kind.STRUCTS)
+        for field in kind.FIELDS
+        if version is None or version in field.versions
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -148,26 +148,23 @@ def is_secret(secret: model.Secret, value: object, around: Sequence[object]) -> 
     ``around`` are the structs in which it stands, its own last: objects, or mappings of the fields that are known.
     """
     if secret == "config":
-        resource_type = _nearest(around, "resource_type")
         own = around[-1]
-        if _is_secret_entry(own, value, resource_type):
+        if _is_secret_entry(own, value, around):
             return True
         # The synonyms of an entry are inside of it, so the verdict on the entry holds for them too.
         entry = around[-2] if len(around) > 1 else own
-        return entry is not own and _has(entry, "value") and _is_secret_entry(entry, value, resource_type)
+        return entry is not own and _has(entry, "value") and _is_secret_entry(entry, value, around)
     if secret == "topic":
         return any(map(_of_metadata, around))
     return bool(secret)
 
 
-def _is_secret_entry(entry: object, value: object, resource_type: object) -> bool:
-    return configs.is_secret(
-        _field(entry, "name"),
-        value,
-        sensitive=_field(entry, "is_sensitive"),
-        config_type=_field(entry, "config_type"),
-        resource_type=resource_type,
-    )
+def _is_secret_entry(entry: object, value: object, around: Sequence[object]) -> bool:
+    name, sensitive, config_type = _field(entry, "name"), _field(entry, "is_sensitive"), _field(entry, "config_type")
+    if not configs.is_secret(name, value, sensitive, config_type):
+        return False
+    # Less is secret of a resource whose type is known. To look for it at each entry takes long.
+    return configs.is_secret(name, value, sensitive, config_type, _nearest(around, "resource_type"))
 
 
 def _of_metadata(holder: object) -> bool:
@@ -180,7 +177,7 @@ def _of_metadata(holder: object) -> bool:
 
 def _field(holder: object, name: str) -> Any:
     # A dictionary is recognised at once, any other mapping is not.
-    if isinstance(holder, (dict, Mapping)):
+    if type(holder) is dict or isinstance(holder, Mapping):
         return holder.get(name)
     return getattr(holder, name, None)
 

@@ -37,7 +37,7 @@ from kwire.codec import costs, registry
 from kwire.codec.objects import WireStruct, same
 from kwire.codec.redacting import hides_tags, quoted
 from kwire.errors import DecodeError, EncodeError
-from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.limits import DEFAULT_LIMITS, Limits, check_limits
 from kwire.schema import model
 
 __all__ = ["EnoughError", "Node", "decode", "decode_prefix", "encode", "trace"]
@@ -538,6 +538,7 @@ def trace(
 
 
 def _decode(message: model.Message, version: int, data: bytes, pos: int, limits: Limits) -> tuple[WireStruct, _Input]:
+    check_limits(limits)
     stream = _Input(data, pos, f"{message.name} v{version}", limits)
     return _parse(message, version, stream), stream
 

@@ -285,9 +285,8 @@ class CompiledCodec(Codec):
                     return made, end
             except generated.FAILURES:
                 pass
-        return tracked.decode(
-            self.layout, self.label, self._structs, data, pos, whole=whole, limits=limits or DEFAULT_LIMITS
-        )
+        known = DEFAULT_LIMITS if limits is None else limits
+        return tracked.decode(self.layout, self.label, self._structs, data, pos, whole=whole, limits=known)
 
     def encode(self, value: object) -> bytes:
         if type(value) is not self._structs[self.message.name]:

@@ -28,7 +28,7 @@ from kwire.codec import costs
 from kwire.codec.objects import WireStruct, holds_numbers, same
 from kwire.codec.redacting import quoted
 from kwire.errors import DecodeError, EncodeError
-from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.limits import DEFAULT_LIMITS, Limits, check_limits
 from kwire.schema import model
 
 __all__ = ["STRUCT_CODES", "decode", "encode"]
@@ -207,8 +207,9 @@ def decode(
     """Decode ``data`` from ``pos``: the object and the position after it.
 
     ``label`` names the layout in errors, ``structs`` gives the class of each struct by name, and the message's own.
-    With ``whole``, bytes left over are an error. Raises ``DecodeError`` and nothing else.
+    With ``whole``, bytes left over are an error. Raises ``DecodeError``, and ``ValueError`` for what is no ``limits``.
     """
+    check_limits(limits)
     reader = _Reader(data, pos, label, structs, limits)
     made = reader.struct(layout)
     if whole and reader.pos != len(data):

@@ -55,7 +55,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from kwire.errors import DecodeError, EncodeError, MissingExtraError
 from kwire.events import media
-from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.limits import DEFAULT_LIMITS, Limits, check_limits
 from kwire.records import Record
 
 if TYPE_CHECKING:
@@ -237,6 +237,7 @@ def read(headers: Headers, value: bytes | None, *, magic: int = 2, limits: Limit
 
     A structured event that might become more objects than ``limits`` allow is not read, and ``problems`` say so.
     """
+    check_limits(limits)
     headers = list(headers)
     mode = content_mode(headers, value, magic=magic)
     if mode is None:

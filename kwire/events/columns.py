@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from kwire.events import cloudevents as ce
 from kwire.events import hono, media
 from kwire.events.sessions import OF_METRICS
-from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.limits import DEFAULT_LIMITS, Limits, check_limits
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.headers import Headers
 from kwire.wire import LAST_MS
@@ -175,6 +175,7 @@ def cloudevents(
       the same for its record.
     - ``limits``: what an event in JSON may become.
     """
+    check_limits(limits)
     found = Headers(headers)
     content_type, times = found.column(ce.CONTENT_TYPE)
     of_event = found.which(lambda name: name.startswith(ce.PREFIX))

@@ -11,11 +11,12 @@ Rules kept here:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kwire.history.steps import Step, saved, step_of
 
-__all__ = ["MOST_WAITING", "Asked"]
+__all__ = ["MOST_WAITING", "Asked", "request_of"]
 
 MOST_WAITING: Final = 1 << 14
 """Requests that wait at once (int)."""
@@ -52,10 +53,19 @@ class Asked:
         if self._answered[0] != step.frame:
             self._answered = (step.frame, self._left(key))
         asked = self._answered[1]
-        request = _request(asked, step)
+        request = request_of(asked, step)
         if request is None or request.api != step.api:
             return step
         return step._replace(owner=request.owner, request=request)
+
+    def has_room(self, count: int, size: int) -> bool:
+        """Whether so many more requests with so many bytes may wait, and all others stay."""
+        return len(self._waiting) + count <= MOST_WAITING and self._size + size <= MOST_BYTES
+
+    def passed(self, connection: int, id_: int) -> None:
+        """A request whose response is known already takes the place of one that waits."""
+        if self._waiting:
+            self._left((connection, id_))
 
     def _left(self, key: _Key) -> _Asked:
         found = self._waiting.pop(key, {})
@@ -82,7 +92,7 @@ class Asked:
             self._size += steps[0].size
 
 
-def _request(asked: _Asked, step: Step) -> Step | None:
+def request_of(asked: Mapping[tuple[str | None, str], Step], step: Step) -> Step | None:
     """The step of a request that a response answers."""
     if step.owner is not None:
         return asked.get((step.owner, step.place))

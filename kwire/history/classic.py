@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kwire.history.groups import Group
     from kwire.history.steps import Said, Step
 
-__all__ = ["answered", "asked"]
+__all__ = ["answered", "asked", "is_quiet"]
 
 _ASKED_TO: Final = "group is already rebalancing"
 """The reason in JoinGroup (KIP-800) of Java clients that a heartbeat told to join."""
@@ -49,6 +49,11 @@ def asked(group: Group, step: Step) -> Iterator[Row]:
     if step.api == ApiKey.HEARTBEAT:
         yield from group.late(one, one.session * MS)
     one.heard = group.now
+
+
+def is_quiet(one: Member, said: Said, time: int) -> bool:
+    """Whether a heartbeat says nothing but that its member is there."""
+    return one.epoch is not None and (not one.session or one.heard is None or time - one.heard < one.session * MS)
 
 
 def answered(group: Group, step: Step, request: Step) -> Iterator[Row]:

@@ -13,12 +13,13 @@ Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 from kwire import stored
-from kwire.history.asked import Asked
-from kwire.history.steps import NOBODY, OK, Reader, Step, saved, step_of
+from kwire.history.asked import Asked, request_of
+from kwire.history.steps import NOBODY, OK, Reader, Said, Step, Window, saved, step_of
+from kwire.kernels.layouts import NO_TIME
 
 __all__ = ["GIVEN_UP", "STATUSES", "UNPAIRED", "Fold", "History", "Row", "Story"]
 
@@ -56,6 +57,18 @@ class Fold:
         """The rows that a step gives. Steps come in order of time."""
         raise NotImplementedError
 
+    def asks(self, kind: int, said: Said, time: int) -> bool:
+        """Takes a request that changes nothing but when something was last heard. False: it may be more than that, and
+        nothing was taken.
+
+        What ``take`` would do with the same step, quickly. ``kind`` is that of ``kind_of``. ``time``: nanoseconds.
+        """
+        return False
+
+    def answers(self, kind: int, said: Said, asked: Said, end: tuple[int, tuple[str, int]]) -> bool:
+        """The same for the response to such a request. ``asked``: what that said. ``end``: when, and which broker."""
+        return False
+
     def over(self) -> Iterable[Row]:
         """The rows of what is still open when the capture ends. They stand at the last step that was taken."""
         return ()
@@ -83,6 +96,8 @@ class History:
     - ``by_place``: whether each place has a fold of its own, or the owner one for all.
     - ``most``: things that are kept at once (``Fold.size``).
     - ``at_end``: whether ``Fold.over`` gives rows.
+    - ``heads``: by kind of message, after which field nothing more is read of a body: the first that the version has.
+    - ``errors``: kinds of messages of which nothing is read but error codes.
     """
 
     name: str
@@ -91,6 +106,17 @@ class History:
     by_place: bool = True
     most: int = 1 << 19
     at_end: bool = False
+    heads: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    errors: frozenset[int] = frozenset()
+
+
+class _Quick(NamedTuple):
+    """A request that changed nothing: whose it is, the fold that took it, what it says, and what its response says."""
+
+    key: tuple[str, str]
+    fold: Fold
+    said: Said
+    told: Said
 
 
 class Story:
@@ -102,6 +128,85 @@ class Story:
         self._folds: dict[tuple[str, str], Fold] = {}
         self._last: dict[tuple[str, str], Step] = {}
         self._size = 0
+
+    def window(self, window: Window) -> Iterator[Row]:
+        """The rows that the frames of a window give."""
+        if not self._asked.has_room(len(window), window.size):
+            for step in window:
+                yield from self.take(step)
+            return
+        if self._history.at_end:
+            yield from self._in_pairs(window)
+            return
+        quick: dict[int, _Quick] = {}
+        """By the number of the response: requests that changed nothing."""
+        pairs, times = window.pairs, window.times
+        for number in range(len(window)):
+            pair = pairs[number]
+            asked = quick.pop(number, None)
+            if asked is not None:
+                key, fold, said, told = asked
+                end = times[number], window.ends(number)[1]
+                if self._folds.get(key) is fold and fold.answers(window.kinds[number], told, said, end):
+                    self._folds[key] = self._folds.pop(key)
+                    continue
+                request = next(window.steps(pair))
+                for step in window.steps(number):
+                    yield from self.fold(step._replace(owner=request.owner, request=request))
+                continue
+            if pair > number and times[number] != NO_TIME and times[pair] != NO_TIME:
+                one = self._quick(window, number, pair)
+                if one is not None:
+                    quick[pair] = one
+                    continue
+            for step in window.steps(number):
+                yield from self.take(step)
+
+    def _in_pairs(self, window: Window) -> Iterator[Row]:
+        """``window``, where what is said last is remembered: requests need not wait whose responses are there."""
+        pairs, kinds = window.pairs, window.kinds
+        waiting: dict[int, dict[tuple[str | None, str], Step]] = {}
+        for number in range(len(window)):
+            pair = pairs[number]
+            if pair > number and kinds[pair] == kinds[number] + 1:
+                steps = list(window.steps(number))
+                if all(one.owner is not None for one in steps):
+                    self._asked.passed(window.connections[number], window.ids[number])
+                    waiting[pair] = {(one.owner, one.place): one for one in steps}
+                    for step in steps:
+                        yield from self.fold(step)
+                    continue
+                for step in steps:
+                    yield from self.take(step)
+                continue
+            asked = waiting.pop(number, None)
+            for step in window.steps(number):
+                request = None if asked is None else request_of(asked, step)
+                if asked is None:
+                    yield from self.take(step)
+                elif request is None:
+                    yield from self.fold(step)
+                else:
+                    yield from self.fold(step._replace(owner=request.owner, request=request))
+
+    def _quick(self, window: Window, number: int, pair: int) -> _Quick | None:
+        """Takes a request that changes nothing, if a response follows that may be the same."""
+        kind = window.kinds[number]
+        found = window.known(number)
+        if found is None or len(found) != 1 or window.kinds[pair] != kind + 1:
+            return None
+        owner, place, said = found[0]
+        if owner is None or place:
+            return None
+        key = (owner, "")
+        fold, told = self._folds.get(key), window.known(pair)
+        if fold is None or told is None or len(told) != 1 or told[0][:2] != (None, ""):
+            return None
+        if not fold.asks(kind, said, window.times[number]):
+            return None
+        self._asked.passed(window.connections[number], window.ids[number])
+        self._folds[key] = self._folds.pop(key)
+        return _Quick(key, fold, said, told[0][2])
 
     def take(self, step: Step) -> Iterator[Row]:
         """The rows that a step gives, as the capture has it."""
@@ -187,6 +292,7 @@ def framed(row: Row, step: Step) -> Row:
         "client_id": client_id,
         "broker_host": step.broker[0],
         "broker_port": step.broker[1],
+        "api_key": step.api,
         "status": OK,
         "error": None,
     }

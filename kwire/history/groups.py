@@ -10,6 +10,8 @@ Rules kept here:
   begins one. Without such a request, it is a member whose session timeout was over. Else it is not in the capture.
 - Where the capture began within the life of a group, the cause of what was going on is not known.
 - What a member has is known from its joining on, or from the first assignment that names all it has.
+- Most heartbeats and commits change nothing but when a member was last heard. ``asks`` and ``answers`` take these. They
+  do what ``take`` does, or leave all as it is and say so.
 - A late heartbeat of a classic group is later than its session timeout. The other protocols do not tell it: there, a
   heartbeat is late after three of the intervals that the broker asked for.
 
@@ -18,7 +20,7 @@ Source: Kafka's GroupCoordinator and GroupMetadataManager; KIP-62, KIP-345, KIP-
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from kwire import stored
@@ -26,7 +28,7 @@ from kwire.history import classic, reconciling
 from kwire.history.fold import GIVEN_UP, Fold, History, Row
 from kwire.history.group_steps import CLASSIC, HEARTBEATS, KINDS, READS
 from kwire.history.members import MS, NOT_CAPTURED, Cause, Member, Parts, Rebalance, duration, flat, listed
-from kwire.history.steps import Said, Step
+from kwire.history.steps import Said, Step, kind_of
 from kwire.protocol.error_codes import ErrorCode, error_name
 from kwire.schema.keys import ApiKey
 
@@ -64,7 +66,8 @@ CAUSES: Final = {
     "rebalance_timeout": "a member did not follow a rebalance within its rebalance timeout",
     "instance": "another member has the same group_instance_id",
     "coordinator": "a broker said that it does not coordinate the group",
-    "not_in_capture": "the capture does not show it",
+    "not_in_capture": "the capture does not show it; brokers begin some by themselves: a topic is another, or what a "
+    "share or streams group needs is there",
 }
 """What each ``cause`` means."""
 
@@ -147,6 +150,40 @@ class Group(Fold):
             yield from reconciling.answered(self, step, request)
         else:
             yield from self._committed(step, request)
+
+    def asks(self, kind: int, said: Said, time: int) -> bool:
+        api = kind >> 1
+        if api in _COMMITS:
+            self.now = time
+            if api == ApiKey.OFFSET_COMMIT and self.kind == "classic":
+                one = self.members.get(said["member"])
+                if one is not None and one.interval == 0:
+                    one.heard = time
+            return True
+        of = _QUIET.get(api)
+        if of is None or of[0] != self.kind:
+            return False
+        one = self.members.get(said["member"])
+        if one is None or not of[1](one, said, time):
+            return False
+        self.now = one.heard = time
+        one.was_silent = None
+        if said.get("instance") is not None:
+            one.instance = said["instance"]
+        return True
+
+    def answers(self, kind: int, said: Said, asked: Said, end: tuple[int, tuple[str, int]]) -> bool:
+        if said["code"] or said.get("codes"):
+            return False
+        api = kind >> 1
+        if api not in _COMMITS and _QUIET[api][0] != self.kind:
+            return False
+        if api == ApiKey.HEARTBEAT and asked["generation"] != self.epoch:
+            return False
+        if api in HEARTBEATS and not reconciling.is_settled(self, said, asked):
+            return False
+        self.now, self.broker = end
+        return True
 
     # --- the coordinator ----------------------------------------------------------------------------------------------
 
@@ -399,6 +436,14 @@ class Group(Fold):
         self.size: int = 1 + sum(one.size for one in self.members.values())
 
 
+_COMMITS: Final = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)
+_QUIET: Final[dict[int, tuple[str, Callable[[Member, Said, int], bool]]]] = {
+    ApiKey.HEARTBEAT: ("classic", classic.is_quiet),
+    **{api: (kind, reconciling.is_quiet) for api, kind in HEARTBEATS.items()},
+}
+"""By API: the kind of group, and what says whether a heartbeat of a member changes nothing but when it was heard."""
+
+
 def _time(value: Any) -> int | None:
     return stored.optional(value, -(1 << 63), (1 << 63) - 1)
 
@@ -412,5 +457,11 @@ def _place(broker: tuple[str, int]) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-GROUPS: Final = History(name="group_events", reads=READS, fold=Group)
+GROUPS: Final = History(
+    name="group_events",
+    reads=READS,
+    fold=Group,
+    heads={kind_of(api, False): ("group_instance_id", "member_id", "group_id") for api in _COMMITS},
+    errors=frozenset(kind_of(api, True) for api in _COMMITS),
+)
 """The history of groups (``History``)."""

@@ -25,13 +25,28 @@ Rules kept here:
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["EVENT", "LATE", "MOST_DELIVERED", "MOST_PRODUCED", "NONE", "ROW", "Journeys", "Kind", "Way"]
+from kwire import stored
+
+__all__ = [
+    "AT_ONCE",
+    "EVENT",
+    "LATE",
+    "MOST_DELIVERED",
+    "MOST_PRODUCED",
+    "NONE",
+    "ROW",
+    "Journeys",
+    "Kind",
+    "Way",
+    "check",
+]
 
 Array = Any
 
@@ -41,6 +56,10 @@ MOST_PRODUCED: Final = 1 << 16
 """Produced ranges that wait for readers (int)."""
 MOST_DELIVERED: Final = 1 << 16
 """Deliveries that wait for a commit, and that later ones are compared with (int)."""
+AT_ONCE: Final = 1 << 14
+"""Events that are looked at together (int): sorting a few costs as much as sorting many. Rows do not depend on it."""
+_LONGEST: Final = 10_000_000_000
+"""Nanoseconds of the capture that events wait for others, so that a slow capture has its rows as well."""
 _MOST_PLACES: Final = 1 << 16
 """Readers and groups of partitions whose position is remembered."""
 NONE: Final = -1
@@ -162,6 +181,21 @@ _MOST_KEYS: Final = 1 << 40
 _END: Final = np.iinfo(np.int64).max
 
 
+_MOST_STORED: Final = 64 << 20
+"""Bytes of one table of a state."""
+
+
+def check(table: Array, sizes: tuple[int, int, int]) -> None:
+    """Raises ``ValueError`` where numbers of a table are of nothing that the caller knows, or no words."""
+    topics, clients, groups = sizes
+    names = table.dtype.names or ()
+    most = {"part": (topics << 32) - 1, "group": groups - 1} | dict.fromkeys(("who", "producer", "reader"), clients - 1)
+    most |= {"kind": len(Kind) - 1, "way": len(Way) - 1}
+    for name, value in most.items():
+        if name in names and len(table) and not (table[name].min() >= NONE and table[name].max() <= value):
+            raise ValueError(f"no such {name}")
+
+
 def _keys(*columns: tuple[Array, ...]) -> list[Array]:
     """One number for each of some things of several columns, in the order of the columns.
 
@@ -210,8 +244,18 @@ class Journeys:
     ``unknown``: the number of Produce requests whose records nobody will know: they are without acknowledgement.
     """
 
-    def __init__(self, *, late: int = LATE, produced: int = MOST_PRODUCED, delivered: int = MOST_DELIVERED) -> None:
+    def __init__(
+        self,
+        *,
+        late: int = LATE,
+        produced: int = MOST_PRODUCED,
+        delivered: int = MOST_DELIVERED,
+        at_once: int = AT_ONCE,
+    ) -> None:
         self._late = late
+        self._at_once = at_once
+        self._new: list[Array] = []
+        """Events since the last turn, by window."""
         self._most_produced = produced
         self._most_delivered = delivered
         self._events = np.zeros(0, EVENT)
@@ -243,14 +287,27 @@ class Journeys:
     def kept(self) -> int:
         """How many events and ranges are remembered."""
         return (
-            len(self._events) + len(self._asked) + len(self._ranges) + len(self._asks) + len(self._waiting)
-            + len(self._intervals) + len(self._positions) + len(self._groups) + len(self._gaps)
+            sum(map(len, self._new)) + len(self._events) + len(self._asked) + len(self._ranges) + len(self._asks)
+            + len(self._waiting) + len(self._intervals) + len(self._positions) + len(self._groups) + len(self._gaps)
         )  # fmt: skip
 
-    def add(self, events: Array, until: int) -> Array:
-        """Takes the events of a window. ``until``: the number of the first frame after it. Gives rows (``ROW``)."""
-        self._events = np.concatenate([self._events, events])
+    def add(self, events: Array, until: int, *, now: bool = False) -> Array:
+        """Takes the events of a window. ``until``: the number of the first frame after it. Gives rows (``ROW``).
+
+        ``now``: all rows that are known by then. Else some may wait for later windows.
+        """
+        if len(events):
+            self._new.append(events)
+        if not now and not self._is_much():
+            return np.zeros(0, ROW)
         return self._turn(until - self._late, until)
+
+    def _is_much(self) -> bool:
+        """Whether there are so many events, or of so long a time, that they are looked at."""
+        if not self._new:
+            return not self._at_once
+        first, last = self._new[0]["time"][0], self._new[-1]["time"][-1]
+        return sum(map(len, self._new)) >= self._at_once or bool(first == NONE or last - first >= _LONGEST)
 
     def rest(self) -> Array:
         """The rows of all that is left, at the end of the capture."""
@@ -262,7 +319,7 @@ class Journeys:
         return np.concatenate([made, waiting, left])
 
     def rename(self, numbers: Callable[[Array], Array]) -> None:
-        """Partitions have other numbers from now on: ``numbers`` gives them."""
+        """Partitions have other numbers from now on: ``numbers`` gives them. Ask for all rows before (``now``)."""
         tables = (
             self._events, self._asked, self._ranges, self._asks, self._waiting, self._intervals, self._positions,
             self._commits, self._tops,
@@ -273,11 +330,47 @@ class Journeys:
         groups = [(who, group) for (who, _), group in self._groups.items()]
         self._groups = {(who, part): group for (who, group), part in zip(groups, parts, strict=True)}
 
+    # -- state
+
+    def save(self) -> dict[str, Any]:
+        """What is known, as JSON has it."""
+        self._events, self._new = np.concatenate([self._events, *self._new]), []
+        tables = {name: stored.as_text(zlib.compress(getattr(self, name).tobytes(), 1)) for name in _TABLES}
+        groups = [[*key, *group] for key, group in self._groups.items()]
+        return {"tables": tables, "next": self._next, "turns": self._turns, "groups": groups}
+
+    def restore(self, state: Any, sizes: tuple[int, int, int]) -> None:
+        """Takes over what ``save`` gave. ``sizes``: how many topics, clients and groups the caller has numbers for.
+
+        Raises one of ``stored.UNFIT``.
+        """
+        for name, kind in _TABLES.items():
+            unpacker = zlib.decompressobj()
+            try:
+                data = unpacker.decompress(stored.as_bytes(state["tables"][name]), _MOST_STORED)
+            except zlib.error:
+                raise ValueError("not compressed") from None
+            if not unpacker.eof:
+                raise ValueError("too large, or cut off")
+            setattr(self, name, np.frombuffer(data, kind).copy())
+            check(getattr(self, name), sizes)
+        self._next, self._turns = stored.number(state["next"], 0), stored.number(state["turns"], 0)
+        # They are found by their place.
+        if (np.diff(self._ranges["n"]) != 1).any() or (len(self._ranges) and self._ranges["n"][-1] != self._next - 1):
+            raise ValueError("ranges that do not follow each other")
+        topics, clients, groups = sizes
+        for who, part, group, since, until in state["groups"]:
+            key = stored.number(who, 0, clients - 1), stored.number(part, 0, (topics << 32) - 1)
+            self._groups[key] = (
+                stored.number(group, 0, groups - 1), stored.number(since, -(1 << 63), _END),
+                stored.number(until, -(1 << 63), _END),
+            )  # fmt: skip
+
     # -- turns
 
     def _turn(self, before: int, until: int) -> Array:
         """Looks at the events of frames before ``before``; acknowledgements are known up to ``until``."""
-        events = self._events
+        events, self._new = np.concatenate([self._events, *self._new]), []
         if not len(events):
             return np.zeros(0, ROW)
         events = events[np.argsort(events["order"], kind="stable")]
@@ -684,4 +777,17 @@ class Journeys:
         return made
 
 
+_TABLES: Final = {
+    "_events": EVENT,
+    "_asked": EVENT,
+    "_ranges": _RANGE,
+    "_asks": EVENT,
+    "_waiting": ROW,
+    "_intervals": _INTERVAL,
+    "_positions": _POSITION,
+    "_tops": _POSITION,
+    "_gaps": _GAP,
+    "_commits": EVENT,
+}
+"""What is remembered as tables."""
 _PAIRED: Final = (Kind.PRODUCE, Kind.ACKNOWLEDGED, Kind.COMMIT, Kind.COMMITTED)

@@ -23,9 +23,9 @@ from kwire.history.members import MS, NOT_CAPTURED, Cause, Member, flat
 if TYPE_CHECKING:
     from kwire.history.fold import Row
     from kwire.history.groups import Group
-    from kwire.history.steps import Step
+    from kwire.history.steps import Said, Step
 
-__all__ = ["INTERVALS", "LATE", "SESSION", "answered", "asked"]
+__all__ = ["INTERVALS", "LATE", "SESSION", "answered", "asked", "is_quiet", "is_settled"]
 
 SESSION: Final = 45_000
 """Milliseconds (int) of silence after which brokers remove a member (``group.consumer.session.timeout.ms``)."""
@@ -63,6 +63,26 @@ def asked(group: Group, step: Step) -> Iterator[Row]:
             group.may_begin("subscription", number, step)
         one.topics = said["topics"]
     yield from _owns(group, one, said.get("has", said.get("tasks")))
+
+
+def is_quiet(one: Member, said: Said, time: int) -> bool:
+    """Whether a heartbeat says nothing but that its member is there."""
+    if said["epoch"] <= 0 or one.epoch is None or said.get("rebalance", -1) > 0 or said["topics"] is not None:
+        return False
+    if said.get("has", said.get("tasks")) is not None:
+        return False
+    most = LATE * one.interval * MS
+    return not most or one.heard is None or time - one.heard < most
+
+
+def is_settled(group: Group, said: Said, asked: Said) -> bool:
+    """Whether the response to such a heartbeat says nothing new either."""
+    one = group.members.get(said["member"] or asked["member"])
+    if one is None or group.rebalance is not None or group.epoch is None or group.epoch < said["epoch"]:
+        return False
+    if said.get("has", said.get("tasks")) is not None or one.epoch != said["epoch"]:
+        return False
+    return one.interval == max(0, said["interval"]) and one.session == min(SESSION, INTERVALS * one.interval)
 
 
 def _anew(group: Group, one: Member, step: Step) -> None:

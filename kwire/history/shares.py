@@ -19,9 +19,9 @@ Source: KIP-932 (share groups), KIP-1222 (renewals); Kafka's SharePartition.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 from kwire import stored
 from kwire.history.fold import GIVEN_UP, Fold, History, Row
@@ -30,7 +30,7 @@ from kwire.history.steps import Names, Reader, Said, Step, kind_of, topic_of
 from kwire.protocol.error_codes import error_name
 from kwire.schema.keys import ApiKey
 
-__all__ = ["DELIVERIES", "OUTCOMES", "Deliveries", "Shares"]
+__all__ = ["DELIVERIES", "OUTCOMES", "Deliveries", "Shares", "acks_of", "place_of"]
 
 MOST_RANGES: Final = 4096
 """Ranges of one partition that somebody has."""
@@ -55,6 +55,7 @@ OUTCOMES: Final = {
 
 _TYPES: Final = ("gap", "accepted", "released", "rejected", "renewed")
 """The outcome by the number in ``acknowledge_types``."""
+_NEVER: Final = 1 << 63
 _AGAIN: Final = ("released", "expired", "taken_back")
 
 _Made = Iterator[tuple[str | None, str, Said]]
@@ -63,20 +64,20 @@ _Made = Iterator[tuple[str | None, str, Said]]
 # --- steps ------------------------------------------------------------------------------------------------------------
 
 
-def _place(topic: list[str | None], partition: int) -> str:
+def place_of(topic: list[str | None], partition: int) -> str:
+    """The place (``Step.place``) of a partition of a topic, as ``topic_of`` gives it."""
     return f"{topic[1] or ''}:{partition}"
 
 
-def _acks(batches: Any) -> list[list[int]]:
-    """Runs of offsets with one type: [first, last, type]."""
+def acks_of(batches: Iterable[tuple[int, int, Sequence[int]]]) -> list[list[int]]:
+    """Runs of offsets with one type: [first, last, type]. ``batches``: first and last offset, and types."""
     made: list[list[int]] = []
-    for one in batches:
-        types = list(one.acknowledge_types)
+    for first, last, types in batches:
         if len(types) <= 1:
-            made.append([one.first_offset, one.last_offset, *(types or [0])])
+            made.append([first, last, *(types or [0])])
             continue
-        for offset, type_ in zip(range(one.first_offset, one.last_offset + 1), types, strict=False):
-            if made and made[-1][2] == type_ and made[-1][1] == offset - 1 >= one.first_offset:
+        for offset, type_ in zip(range(first, last + 1), types, strict=False):
+            if made and made[-1][2] == type_ and made[-1][1] == offset - 1 >= first:
                 made[-1][1] = offset
             else:
                 made.append([offset, offset, type_])
@@ -90,9 +91,10 @@ def _asks(body: Any, names: Names) -> _Made:
     for topic in body.topics:
         named = topic_of(topic.topic_id, names)
         for one in topic.partitions:
-            acks = _acks(one.acknowledgement_batches)
+            batches = one.acknowledgement_batches
+            acks = acks_of((each.first_offset, each.last_offset, list(each.acknowledge_types)) for each in batches)
             if acks:
-                yield group, _place(named, one.partition_index), {**said, "topic": named, "acks": acks}
+                yield group, place_of(named, one.partition_index), {**said, "topic": named, "acks": acks}
 
 
 def _fetched(body: Any, names: Names) -> _Made:
@@ -106,7 +108,7 @@ def _fetched(body: Any, names: Names) -> _Made:
                 "acquired": some,
                 "lock": body.acquisition_lock_timeout_ms,
             }
-            yield None, _place(named, one.partition_index), said
+            yield None, place_of(named, one.partition_index), said
     yield None, "", {"code": body.error_code}
 
 
@@ -115,7 +117,7 @@ def _acknowledged(body: Any, names: Names) -> _Made:
         named = topic_of(topic.topic_id, names)
         for one in topic.partitions:
             said = {"topic": named, "code": one.error_code, "acquired": [], "lock": body.acquisition_lock_timeout_ms}
-            yield None, _place(named, one.partition_index), said
+            yield None, place_of(named, one.partition_index), said
     yield None, "", {"code": body.error_code}
 
 
@@ -130,14 +132,13 @@ _READS: Final[dict[int, Reader]] = {
 # --- the fold ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True, frozen=True)
-class _Range:
+class _Range(NamedTuple):
     """Offsets that a member has, or had. ``lock``: milliseconds, 0 if it is not known. Times are nanoseconds."""
 
     first: int
     last: int
     member: str
-    count: int
+    deliveries: int
     since: int | None
     """When they were acquired,"""
     until: int | None
@@ -152,14 +153,14 @@ class _Range:
 
     def within(self, first: int, last: int) -> _Range:
         """The part of it that is in another range."""
-        return replace(self, first=max(self.first, first), last=min(self.last, last))
+        return self._replace(first=max(self.first, first), last=min(self.last, last))
 
     def without(self, first: int, last: int) -> Iterator[_Range]:
         """The parts of it that are not."""
         if self.first < first:
-            yield replace(self, last=min(self.last, first - 1))
+            yield self._replace(last=min(self.last, first - 1))
         if self.last > last:
-            yield replace(self, first=max(self.first, last + 1))
+            yield self._replace(first=max(self.first, last + 1))
 
 
 class Deliveries:
@@ -174,6 +175,8 @@ class Deliveries:
         self.ended: list[_Range] = []
         """Ranges that were given back."""
         self.now: int | None = None
+        self._soonest = _NEVER
+        """No lock is over before this time."""
 
     @property
     def size(self) -> int:
@@ -222,7 +225,7 @@ class Deliveries:
             "first_offset": one.first,
             "last_offset": one.last,
             "member_id": one.member,
-            "delivery_count": one.count,
+            "delivery_count": one.deliveries,
             "previous_outcome": one.before,
             "acquired_at": one.since,
             "acquired_capture": one.capture,
@@ -237,15 +240,22 @@ class Deliveries:
     def _expired(self) -> Iterator[Row]:
         """The rows of locks that are over."""
         now = self.now
-        over = [one for one in self.held if one.until is not None and now is not None and one.until <= now]
-        if over:
-            self.held = [one for one in self.held if one not in over]
+        if now is None or now < self._soonest:
+            return
+        over = [one for one in self.held if one.until is not None and one.until <= now]
+        self.held = [one for one in self.held if one.until is None or one.until > now]
+        self._soonest = min((one.until for one in self.held if one.until is not None), default=_NEVER)
         for one in over:
             yield self._ends(one, "expired", one.until)
 
+    def _holds(self, one: _Range) -> None:
+        self.held.append(one)
+        if one.until is not None and one.until < self._soonest:
+            self._soonest = one.until
+
     def _ends(self, one: _Range, outcome: str, at: int | None) -> Row:
         if outcome in _AGAIN:
-            self.ended.append(replace(one, outcome=outcome))
+            self.ended.append(one._replace(outcome=outcome))
             del self.ended[:-MOST_ENDED]
         return self._row(one, outcome, at)
 
@@ -273,6 +283,8 @@ class Deliveries:
 
     def _taken(self, first: int, last: int, member: str | None = None) -> list[_Range]:
         """Takes a range out of what is held (by a member): the parts that were."""
+        if not self.held:
+            return []
         found, left = [], []
         for one in self.held:
             if one.last < first or one.first > last or (member is not None and one.member != member):
@@ -293,7 +305,7 @@ class Deliveries:
             if outcome == "renewed":
                 lasts = lock or one.lock
                 until = None if self.now is None or not lasts else self.now + lasts * MS
-                self.held.append(replace(one, until=until, lock=lasts))
+                self._holds(one._replace(until=until, lock=lasts))
                 yield self._row(one, outcome, self.now)
             else:
                 yield self._ends(one, outcome, self.now)
@@ -307,6 +319,9 @@ class Deliveries:
         lock = max(0, step.said["lock"])
         until = None if self.now is None or not lock else self.now + lock * MS
         new = _Range(first, last, member, count, self.now, until, lock, step.capture, step.connection, step.frame)
+        if not self.ended:
+            self._holds(new)
+            return
         ended, self.ended = self.ended, []
         pieces = [new]
         for one in ended:
@@ -319,23 +334,26 @@ class Deliveries:
                 if piece.last < one.first or piece.first > one.last:
                     left.append(piece)
                 else:
-                    left += [replace(piece.within(one.first, one.last), before=one.outcome)]
+                    left += [piece.within(one.first, one.last)._replace(before=one.outcome)]
                     left += piece.without(one.first, one.last)
             pieces = left
-        self.held += sorted(pieces, key=lambda each: each.first)
+        for one in sorted(pieces, key=lambda each: each.first):
+            self._holds(one)
 
     # --- state --------------------------------------------------------------------------------------------------------
 
     def save(self) -> Any:
         """What it knows, as JSON has it."""
-        some = [[[getattr(one, each.name) for each in fields(one)] for one in each] for each in (self.held, self.ended)]
+        some = [[list(one) for one in each] for each in (self.held, self.ended)]
         return {"topic": self.topic, "held": some[0], "ended": some[1], "now": self.now}
 
     def restore(self, state: Any) -> None:
         """Takes over what ``save`` gave. Raises one of ``stored.UNFIT``."""
         topic, id_ = state["topic"]
         self.topic = [None if topic is None else stored.text(topic), None if id_ is None else stored.text(id_)]
-        self.held = [_restored(one) for one in state["held"]]
+        self.held = []
+        for one in state["held"]:
+            self._holds(_restored(one))
         self.ended = [_restored(one) for one in state["ended"]]
         self.now = stored.optional(state["now"], -(1 << 63), (1 << 63) - 1)
 

@@ -1,12 +1,13 @@
 """Steps: what the frames of some APIs say, in few words, one by one.
 
 ``Steps`` chooses frames by their API in columns, so other traffic costs nothing. It decodes their bodies by the codecs.
-A ``Reader`` makes steps of a body: (owner, place, said). ``said`` is values that JSON has, so that a step can become a
-row of text (``packed``, ``unpacked``).
+What it found is a ``Window``, which makes a step when it is asked for one. A ``Reader`` makes steps of a body: (owner,
+place, said). ``said`` is values that JSON has, so that a step can become a row of text (``packed``, ``unpacked``).
 
 Rules kept here:
 
-- A body that was read before, byte for byte, is not decoded again: most heartbeats are alike.
+- A body that was read before, byte for byte, is not decoded again: most heartbeats are alike. Of some messages only the
+  first bytes count (``Heads``).
 - A frame that cannot be read is a step with a status, and no owner.
 - What a schema marks as secret is in no step, unless secrets are wanted.
 - Steps are in the order of frames.
@@ -35,11 +36,15 @@ __all__ = [
     "NOBODY",
     "OK",
     "UNREADABLE",
+    "Columns",
+    "Found",
+    "Heads",
     "Names",
     "Reader",
     "Said",
     "Step",
     "Steps",
+    "Window",
     "kind_of",
     "packed",
     "saved",
@@ -64,6 +69,14 @@ Names = Callable[[UUID], str | None]
 """Type: the name of a topic by its id, as the frame knows it."""
 Reader = Callable[[Any, Names], Iterable[tuple[str | None, str, Said]]]
 """Type: makes steps of a decoded body: the owner (None: that of the request), the place, and what is said."""
+
+Found = tuple[tuple[str | None, str, Said], ...]
+"""Type: what a body says, of each owner and place."""
+Heads = Callable[[Frames, Array], Array]
+"""Type: for some rows of frames, how many bytes after the correlation id say all that a reader takes from them, if the
+body is what its version says. -1: all of them, or it is not known."""
+Columns = Callable[[Frames, Array, Callable[[UUID, int], str | None]], dict[int, Found]]
+"""Type: what bodies say, found without decoding them, by the number of the row. It is what the readers would give."""
 
 _MOST_KEPT: Final = 4096
 """Bodies that are remembered."""
@@ -112,61 +125,53 @@ class Steps:
     """
 
     def __init__(self, capture: str, reads: Mapping[int, Reader], limits: Limits, *, secrets: bool = False) -> None:
-        self._capture = capture
+        self.capture = capture
+        self.limits = limits
         self._secrets = secrets
         self._reads = reads
-        self._limits = limits
         self._kinds = np.zeros(max(reads) + 1, np.uint8)
         self._kinds[list(reads)] = 1
-        self._known: dict[tuple[int, int, bytes, bytes], tuple[tuple[str | None, str, Said], ...]] = {}
+        self._known: dict[tuple[int, int, int, bytes], Found] = {}
 
-    def of(self, frames: Frames, names: Callable[[UUID, int], str | None]) -> Iterator[Step]:
-        """The steps of some frames. ``names(id, frame)``: the name of a topic, as known before that frame."""
+    def of(
+        self,
+        frames: Frames,
+        names: Callable[[UUID, int], str | None],
+        heads: Heads | None = None,
+        columns: Columns | None = None,
+    ) -> Window | None:
+        """What some frames say. None if they have no part in this history.
+
+        ``names(id, frame)``: the name of a topic, as known before that frame. ``columns`` finds what some bodies say
+        without decoding them.
+        """
         rows = np.flatnonzero(frames.with_body(self._kinds) & (frames["version"] >= 0))
         if not len(rows):
-            return
+            return None
         rows = rows[np.argsort(frames.numbers[rows], kind="stable")]
-        columns = ("slot", "client_side", "client", "time", "response", "api", "version", "id", "seen", "status")
-        about = zip(*(frames[one][rows].tolist() for one in columns), strict=True)
-        connections = frames.of_connections("number", frames["slot"][rows]).tolist()
-        ends: dict[tuple[int, int, int], Any] = {}
-        for row, number, connection, values in zip(
-            rows.tolist(), frames.numbers[rows].tolist(), connections, about, strict=True
-        ):
-            slot, side, client, time, response, api, version, id_, size, status = values
-            both = ends.get((slot, side, client))
-            if both is None:
-                asks, answers = frames.ends(slot)[side], frames.ends(slot)[1 - side]
-                both = (asks.host, asks.port, frames.client_id(client)), (answers.host, answers.port)
-                ends[slot, side, client] = both
-            when, number_ = None if time == NO_TIME else time, 0 if id_ == ABSENT else id_
-            head: list[Any] = [
-                self._capture,
-                connection,
-                number,
-                when,
-                *both,
-                bool(response),
-                api,
-                version,
-                number_,
-                size,
-            ]
-            if status != Status.OK:
-                why = next((text for _, text in frames.errors(np.array([row]))), None)
-                yield Step._make([*head, None, "", {}, UNREADABLE, why or Status(status).name.lower(), None])
-                continue
-            try:
-                found = self._read(number, response, api, version, frames.bytes_of(row), names)
-            except KwireError as error:
-                yield Step._make([*head, None, "", {}, MALFORMED, str(error), None])
-                continue
-            for owner, place, said in found:
-                yield Step._make([*head, owner, place, said, OK, None, None])
+        lengths = np.full(len(rows), -1) if heads is None else heads(frames, rows)
+        return Window(self, frames, rows, (names, lengths, {} if columns is None else columns(frames, rows, names)))
+
+    def remembered(self, key: tuple[int, int, int, bytes]) -> Found | None:
+        """What a body says that was read before."""
+        return self._known.get(key)
+
+    def remember(self, key: tuple[int, int, int, bytes], found: Found) -> None:
+        """What a body says, for others that are like it."""
+        if len(self._known) >= _MOST_KEPT:
+            self._known.clear()
+        self._known[key] = found
+
+    def read(self, kind: int, version: int, data: bytes, names: Names) -> Found:
+        """What a body says. Raises ``KwireError``."""
+        body = self._decoded(kind & 1, kind >> 1, version, data)
+        if not self._secrets:
+            body = emptied(body, within=True)
+        return tuple(self._reads[kind](body, names))
 
     def _decoded(self, response: int, api: int, version: int, data: bytes) -> Any:
         # What the codecs read in one step: bodies without anything behind them, within the usual limits.
-        if self._limits == DEFAULT_LIMITS:
+        if self.limits == DEFAULT_LIMITS:
             try:
                 if response:
                     return decode_response(data, api_key=api, api_version=version).body
@@ -174,40 +179,152 @@ class Steps:
             except KwireError:
                 pass
         if response:
-            return decode_response(data, api_key=api, api_version=version, limits=self._limits, trailing=True).body
-        return decode_request(data, limits=self._limits, trailing=True).body
+            return decode_response(data, api_key=api, api_version=version, limits=self.limits, trailing=True).body
+        return decode_request(data, limits=self.limits, trailing=True).body
 
-    def _read(
+
+class Window:
+    """The frames of a window that have a part in a history, in order: numbers from 0 on. Steps are made when asked for.
+
+    ``pairs``: of a request the number of its response, of a response that of its request, -1 if it is not among them.
+    """
+
+    def __init__(
         self,
-        frame: int,
-        response: int,
-        api: int,
-        version: int,
-        data: bytes,
-        names: Callable[[UUID, int], str | None],
-    ) -> tuple[tuple[str | None, str, Said], ...]:
-        kind = 2 * api + response
-        small = len(data) <= _LARGEST_KEPT
-        key = (kind, version, b"", data[4:]) if response else (kind, version, data[:4], data[8:])
-        if small and (known := self._known.get(key)) is not None:
-            return known
-        body = self._decoded(response, api, version, data)
-        if not self._secrets:
-            body = emptied(body, within=True)
+        steps: Steps,
+        frames: Frames,
+        rows: Array,
+        how: tuple[Callable[[UUID, int], str | None], Array, dict[int, Found]],
+    ) -> None:
+        self._steps = steps
+        self._frames = frames
+        self._names, heads, self._found = how
+        self._data = memoryview(frames.data)
+        self._rows: list[int] = rows.tolist()
+        self._heads: list[int] = heads.tolist()
+        connections, ids, response = (
+            frames.of_connections("number", frames["slot"][rows]),
+            frames["id"][rows],
+            frames["response"][rows],
+        )
+        self.pairs: list[int] = _pairs(connections, ids, response).tolist()
+        self.kinds: list[int] = (2 * frames["api"][rows] + response).tolist()
+        self.connections: list[int] = connections.tolist()
+        self.ids: list[int] = ids.tolist()
+        self.times: list[int] = frames["time"][rows].tolist()
+        """NO_TIME where the capture states none."""
+        self._versions: list[int] = frames["version"][rows].tolist()
+        self._offs: list[int] = frames["off"][rows].tolist()
+        self._sizes: list[int] = frames["seen"][rows].tolist()
+        self._statuses: list[int] = frames["status"][rows].tolist()
+        self._about: list[tuple[int, int, int]] = list(
+            zip(*(frames[one][rows].tolist() for one in ("slot", "client_side", "client")), strict=True)
+        )
+        self._ends: dict[tuple[int, int, int], tuple[tuple[str, int, str | None], tuple[str, int]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Step]:
+        for number in range(len(self)):
+            yield from self.steps(number)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its frames."""
+        return sum(self._sizes)
+
+    def ends(self, number: int) -> tuple[tuple[str, int, str | None], tuple[str, int]]:
+        """Client and broker of a frame, as ``Step`` has them."""
+        key = self._about[number]
+        both = self._ends.get(key)
+        if both is None:
+            slot, side, client = key
+            some = self._frames.ends(slot)
+            asks, answers = some[side], some[1 - side]
+            both = (asks.host, asks.port, self._frames.client_id(client)), (answers.host, answers.port)
+            self._ends[key] = both
+        return both
+
+    def _key(self, number: int) -> tuple[int, int, int, bytes] | None:
+        """What bodies that say the same have in common. None where nothing of it is remembered."""
+        head, size = self._heads[number], self._sizes[number]
+        if self._statuses[number] != Status.OK or (head < 0 and size > _LARGEST_KEPT):
+            return None
+        kind = self.kinds[number]
+        # Before it stand API key and version, of a request, and the correlation id.
+        before = 4 if kind & 1 else 8
+        at = self._offs[number]
+        end = at + size if head < 0 else at + before + head
+        return kind, self._versions[number], head < 0, self._data[at + before : end].tobytes()
+
+    def known(self, number: int) -> Found | None:
+        """What a frame says, if another one said the same before."""
+        key = self._key(number)
+        return None if key is None else self._steps.remembered(key)
+
+    def steps(self, number: int) -> Iterator[Step]:
+        """The steps of a frame."""
+        row, status = self._rows[number], self._statuses[number]
+        frame = int(self._frames.numbers[row])
+        time, id_, kind = self.times[number], self.ids[number], self.kinds[number]
+        head: list[Any] = [
+            self._steps.capture,
+            self.connections[number],
+            frame,
+            None if time == NO_TIME else time,
+            *self.ends(number),
+            bool(kind & 1),
+            kind >> 1,
+            self._versions[number],
+            0 if id_ == ABSENT else id_,
+            self._sizes[number],
+        ]
+        if status != Status.OK:
+            why = next((text for _, text in self._frames.errors(np.array([row]))), None)
+            yield Step._make([*head, None, "", {}, UNREADABLE, why or Status(status).name.lower(), None])
+            return
+        try:
+            found = self._read(number, frame)
+        except KwireError as error:
+            yield Step._make([*head, None, "", {}, MALFORMED, str(error), None])
+            return
+        for owner, place, said in found:
+            yield Step._make([*head, owner, place, said, OK, None, None])
+
+    def _read(self, number: int, frame: int) -> Found:
+        there = self._found.get(number)
+        if there is not None:
+            return there
+        key = self._key(number)
+        found = None if key is None else self._steps.remembered(key)
+        if found is not None:
+            return found
         looked = False
 
         def name(id_: UUID) -> str | None:
             nonlocal looked
             looked = True
-            return names(id_, frame)
+            return self._names(id_, frame)
 
-        made = tuple(self._reads[kind](body, name))
+        data = self._frames.bytes_of(self._rows[number])
+        found = self._steps.read(self.kinds[number], self._versions[number], data, name)
         # What names a topic by its id may mean another name later.
-        if small and not looked:
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
-            self._known[key] = made
-        return made
+        if key is not None and not looked:
+            self._steps.remember(key, found)
+        return found
+
+
+def _pairs(connections: Array, ids: Array, response: Array) -> Array:
+    """Of requests the number of their response, of responses that of their request, -1 where there is none."""
+    order = np.lexsort((ids, connections))
+    connections, ids, response = connections[order], ids[order], response[order]
+    # A response after a request that has the same id: the last one before it.
+    same = (connections[1:] == connections[:-1]) & (ids[1:] == ids[:-1]) & (response[1:] > response[:-1])
+    first = np.flatnonzero(same)
+    made = np.full(len(order), -1)
+    made[order[first]], made[order[first + 1]] = order[first + 1], order[first]
+    return made
 
 
 def packed(step: Step) -> str:

@@ -182,7 +182,7 @@ class Tasks(Fold):
             self.size -= 1
             yield self._row(number, one, task, since) | {
                 "ended": how,
-                "end_epoch": epoch,
+                "end_epoch": epoch if epoch >= 0 else None,
                 "duration_ms": None if since.time is None or self.now is None else max(0, self.now - since.time) / MS,
             }
 

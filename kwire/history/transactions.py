@@ -28,11 +28,14 @@ Sources: KIP-98, KIP-360, KIP-447, KIP-890.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, Final
 
-__all__ = ["ENDS", "MOST_EVENTS", "MOST_PARTITIONS", "MOST_PRODUCERS", "STATUSES", "Step", "Transactions"]
+from kwire import stored
+from kwire.schema.keys import ApiKey
+
+__all__ = ["ENDS", "MOST_EVENTS", "MOST_PARTITIONS", "MOST_PRODUCERS", "STATUSES", "Step", "Transactions", "Write"]
 
 MOST_PRODUCERS: Final = 1 << 14
 """Transactional ids that are remembered (int)."""
@@ -65,6 +68,26 @@ STATUSES: Final = {
     "given_up": "it was given up to bound memory, while it was open",
 }
 """The words of ``status``, and what each means (dict)."""
+
+_OF_PARTITION: Final = ("first", "records", "record_bytes", "marked")
+
+
+def _is_plain(one: Field[Any]) -> bool:
+    """Whether a field has a text, a number or a truth."""
+    return one.name == "begin" or all(word in ("str", "int", "bool", "None") for word in str(one.type).split(" | "))
+
+
+def _fit(value: Any, one: Field[Any]) -> Any:
+    """The value of a plain field. Raises one of ``stored.UNFIT``."""
+    words = str(one.type).split(" | ")
+    if value is None and "None" in words:
+        return None
+    if "bool" in words:
+        return stored.truth(value)
+    if "int" in words:
+        return stored.number(value, -(1 << 63), (1 << 63) - 1)
+    return stored.text(value) if "str" in words else value
+
 
 _OVER: Final = ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "INVALID_PRODUCER_ID_MAPPING")
 """Errors that say that the coordinator has ended the transaction."""
@@ -115,6 +138,36 @@ class Step:
     record_bytes: int | None = None
     waited: bool = False
     error: str | None = None
+
+    def save(self) -> list[Any]:
+        """Its values, as JSON has them."""
+        return [getattr(self, one.name) for one in fields(self)]
+
+    @classmethod
+    def restored(cls, values: Any) -> Step:
+        """What ``save`` gave. Raises one of ``stored.UNFIT``."""
+        return cls(**{one.name: _fit(value, one) for one, value in zip(fields(cls), values, strict=True)})
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Write:
+    """What a Produce request and its response say of a partition, both in one window, before anybody needs steps.
+
+    ``request`` and ``response`` make the steps. ``taken``: the request was taken without its step.
+    """
+
+    name: str
+    partition: tuple[str | None, int]
+    producer: tuple[int | None, int | None]
+    records: int
+    record_bytes: int
+    connection: int
+    correlation_id: int | None
+    frame: int
+    offset: int
+    request: Callable[[], Step]
+    response: Callable[[], Step]
+    taken: bool = False
 
 
 @dataclass(slots=True)
@@ -168,6 +221,51 @@ class _Open:
     cause: str | None = None
     given_up: bool = False
 
+    def save(self) -> dict[str, Any]:
+        """Its values, as JSON has them."""
+        made: dict[str, Any] = {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, Step):
+                value = value.save()
+            elif one.name == "partitions":
+                value = [[*key, *(getattr(part, name) for name in _OF_PARTITION)] for key, part in value.items()]
+            elif isinstance(value, dict):
+                value = list(value)
+            made[one.name] = value
+        return made
+
+    @classmethod
+    def restored(cls, state: Any) -> _Open:
+        """What ``save`` gave. Raises one of ``stored.UNFIT``."""
+        made = cls(**{one.name: _fit(state[one.name], one) for one in fields(cls) if _is_plain(one)})
+        made.begin = Step.restored(state["begin"])
+        for name in ("client", "asked", "ended"):
+            setattr(made, name, None if state[name] is None else Step.restored(state[name]))
+        if made.end is not None and made.end not in ENDS:
+            raise ValueError("no such end")
+        for topic, partition, *values in state["partitions"]:
+            first, records, size, marked = values
+            key = (None if topic is None else stored.text(topic), stored.optional(partition, -(1 << 31)))
+            made.partitions[key] = _Partition(
+                stored.optional(first, -(1 << 63)), stored.number(records, 0), stored.number(size, 0),
+                stored.optional(marked, -(1 << 63)),
+            )  # fmt: skip
+        made.groups = dict.fromkeys(map(stored.text, state["groups"]))
+        made.errors = dict.fromkeys(map(stored.text, state["errors"]))
+        made.connections = dict.fromkeys(stored.number(one, 0) for one in state["connections"])
+        made.events = [
+            {
+                "time": stored.optional(one["time"], -(1 << 63)),
+                "event": stored.text(one["event"]),
+                "capture": stored.text(one["capture"]),
+                "connection": stored.number(one["connection"], -1),
+                "frame": stored.number(one["frame"], -1),
+            }
+            for one in state["events"]
+        ]
+        return made
+
 
 @dataclass(slots=True)
 class _Producer:
@@ -189,7 +287,7 @@ class Transactions:
     """
 
     def __init__(self, *, events: bool = True) -> None:
-        self._events = events
+        self.events = events
         self._known: dict[str, _Producer] = {}
         self._names: dict[int, str] = {}
         """By producer id: the transactional id."""
@@ -217,12 +315,101 @@ class Transactions:
             rows, self._given_up = self._given_up, []
             yield from rows
 
+    def asks(self, write: Write) -> Iterator[dict[str, Any]]:
+        """Takes the request of a write: as a number, if it adds to a partition that its transaction has already."""
+        if len(self._asked) < _MOST_ASKED and self._adds(write) is not None:
+            now = self._known[write.name].now
+            assert now is not None
+            now.sent += write.records
+            write.taken = True
+            key = (write.connection, write.correlation_id)
+            waiting = self._asked.get(key)
+            if waiting is not None and waiting[0].frame != write.frame:
+                del self._asked[key]
+            return iter(())
+        return self.add(write.request())
+
+    def answers(self, write: Write) -> Iterator[dict[str, Any]]:
+        """Takes the response."""
+        if not write.taken:
+            return self.add(write.response())
+        mine = self._adds(write)
+        if mine is None:
+            return self._told(write.request(), write.response())
+        one = self._known[write.name] = self._known.pop(write.name)
+        assert one.now is not None
+        for sums in (mine, one.now):
+            sums.records += write.records
+            sums.record_bytes += write.record_bytes
+        return iter(())
+
+    def _adds(self, write: Write) -> _Partition | None:
+        """The partition that a write only adds to: its transaction is open, and nothing else is new."""
+        one = self._known.get(write.name)
+        now = None if one is None else one.now
+        if one is None or now is None or now.end is not None or now.client is None:
+            return None
+        if (now.producer_id, now.epoch) != write.producer or (one.producer_id, one.epoch) != write.producer:
+            return None
+        if now.producer_id is None or self._names.get(now.producer_id) != write.name:
+            return None
+        mine = now.partitions.get(write.partition)
+        if mine is None or mine.first is None or not mine.first <= write.offset:
+            return None
+        return mine if write.connection in now.connections else None
+
     def rest(self) -> Iterator[dict[str, Any]]:
         """Rows of all others, at the end of the capture."""
         for one in self._known.values():
             if one.now is not None:
                 yield self._row(one, one.now)
                 one.now = None
+
+    # -- state
+
+    def save(self) -> dict[str, Any]:
+        """What is known, as JSON has it."""
+        return {
+            "known": [
+                [
+                    one.name,
+                    one.producer_id,
+                    one.epoch,
+                    one.timeout,
+                    one.seen,
+                    None if one.now is None else one.now.save(),
+                ]
+                for one in self._known.values()
+            ],
+            "names": [[number, name] for number, name in self._names.items()],
+            "asked": [[step.save() for step in steps] for steps in self._asked.values()],
+            "held": [[*key, one.first, one.last, one.records, list(one.readers)] for key, one in self._held.items()],
+            "lossy": self._lossy,
+        }
+
+    def restore(self, state: Any) -> None:
+        """Takes over what ``save`` gave. Raises one of ``stored.UNFIT``."""
+        wide = -(1 << 63)
+        for name, number, epoch, timeout, seen, now in state["known"]:
+            self._known[stored.text(name)] = _Producer(
+                name, stored.optional(number, wide), stored.optional(epoch, wide), stored.optional(timeout, wide),
+                stored.truth(seen), None if now is None else _Open.restored(now),
+            )  # fmt: skip
+        for number, name in state["names"]:
+            self._names[stored.number(number, wide)] = stored.text(name)
+        for some in state["asked"]:
+            steps = [Step.restored(one) for one in some]
+            self._asked[steps[0].connection, steps[0].correlation_id] = steps
+        for topic, partition, offset, first, last, records, readers in state["held"]:
+            key = (
+                None if topic is None else stored.text(topic), stored.optional(partition, wide),
+                stored.optional(offset, wide),
+            )  # fmt: skip
+            self._held[key] = _Held(
+                stored.optional(first, wide), stored.optional(last, wide), stored.number(records, wide),
+                dict.fromkeys(map(stored.text, readers)),
+            )  # fmt: skip
+        self._lossy = stored.truth(state["lossy"])
 
     # -- requests and responses
 
@@ -266,6 +453,11 @@ class Transactions:
         asked.remove(step)
         if not asked:
             del self._asked[answer.connection, answer.correlation_id]
+        yield from self._told(step, answer)
+
+    def _told(self, step: Step, answer: Step) -> Iterator[dict[str, Any]]:
+        """Takes a response with its request."""
+        assert step.transactional_id is not None
         one = self._producer(step.transactional_id)
         if answer.error not in (None, _NONE):
             yield from self._refused(one, step, answer)
@@ -482,7 +674,7 @@ class Transactions:
     # -- rows
 
     def _event(self, now: _Open, step: Step, what: str) -> None:
-        if self._events and len(now.events) < MOST_EVENTS:
+        if self.events and len(now.events) < MOST_EVENTS:
             now.events.append(
                 {
                     "time": step.time,
@@ -565,6 +757,7 @@ class Transactions:
             "errors": list(now.errors),
             "events": now.events,
             "status": status,
+            "api_key": _KEY[now.begin.kind],
         }
 
 
@@ -575,6 +768,14 @@ def _protocol(step: Step) -> str:
 
 _V2: Final = {"produce": 12, "offsets": 5}
 """The versions from which requests begin a transaction by themselves."""
+_KEY: Final = {
+    "init": ApiKey.INIT_PRODUCER_ID,
+    "add": ApiKey.ADD_PARTITIONS_TO_TXN,
+    "group": ApiKey.ADD_OFFSETS_TO_TXN,
+    "offsets": ApiKey.TXN_OFFSET_COMMIT,
+    "produce": ApiKey.PRODUCE,
+    "end": ApiKey.END_TXN,
+}
 _API: Final = {
     "init": "InitProducerId",
     "add": "AddPartitionsToTxn",

@@ -14,11 +14,14 @@ What is used, and what for:
   part of the next. Closed: a leaf four calls deep goes through LLVM five times.
 - ``inference``: which statements are asked for types (``kwire.kernels.inferring``). numba asks all of them, and again.
 - ``kept``: for which types a kernel has machine code on disk. Closed: nothing is loaded ahead of its first call.
-- ``lowering``: how a kernel is written for LLVM (``kwire.kernels.lowering``). It takes a third of the instructions.
+- ``lowering``: how a kernel is written for LLVM (``kwire.kernels.lowering``). It takes a third of the instructions. And
+  how it gets its arguments (``kwire.kernels.arguments``): a fifth of them.
+- ``names``: what a function is called in LLVM's text. numba names it by the types of all its arguments, which is some
+  thousand characters long for a kernel, in each call.
 - ``passes``: a kernel goes through 12 of numba's 27 passes. The others are for what no kernel has: closures, ``with``,
   overloads that are inlined, literals that a loop is unrolled over, annotated source. The machine code is the same.
 - ``calls``: for which types numba found which implementation of an operator or a function of its own. numba asks all
-  its templates again for each ``+``.
+  its templates again for each ``+``. And a kernel that is called with 0 is not compiled for 0 alone.
 - ``stages``: a kernel is there twice, at once with machine code that LLVM has not thought about, and optimised later.
   Closed: a kernel is there when it is optimised.
 - ``variables``: which variables a statement has. numba asks each value for its class four times.
@@ -34,6 +37,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -44,10 +48,13 @@ from numba.core import cgutils as _cgutils
 from numba.core import codegen as _codegen
 from numba.core import compiler as _compiler
 from numba.core import compiler_machinery as _machinery
+from numba.core import dispatcher as _dispatching
 from numba.core import errors as _errors
 from numba.core import ir as _ir
+from numba.core import itanium_mangler as _mangler
 from numba.core import typed_passes as _typed
 from numba.core import typeinfer as _typeinfer
+from numba.core import types as _types_of_numba
 from numba.core import untyped_passes as _untyped
 from numba.core.compiler_lock import global_compiler_lock as _compiler_lock
 from numba.core.registry import cpu_target as _cpu_target
@@ -62,11 +69,14 @@ caching: Any = _caching
 cgutils: Any = _cgutils
 codegen: Any = _codegen
 compiler: Any = _compiler
+dispatching: Any = _dispatching
 errors: Any = _errors
 functions: Any = _functions
 ir: Any = _ir
+mangler: Any = _mangler
 machinery: Any = _machinery
 typeinfer: Any = _typeinfer
+types: Any = _types_of_numba
 compiler_lock: Any = _compiler_lock
 cpu_target: Any = _cpu_target
 
@@ -108,7 +118,7 @@ def _indices() -> _Fence:
 
 @functools.cache
 def _lowering() -> _Fence:
-    from numba.core import callconv, lowering, postproc
+    from numba.core import callconv, datamodel, lowering, postproc
 
     convention = getattr(callconv, "CPUCallConv", None)
     lower = getattr(lowering, "Lower", None)
@@ -122,6 +132,11 @@ def _lowering() -> _Fence:
             "CPUCallConv._return_errcode_raw": (convention, "self builder code"),
             "CPUCallConv._get_excinfo_argument": (convention, "self func"),
             "CPUCallConv._get_arg_packer": (convention, "self argtypes"),
+            "ArgPacker.__init__": (getattr(datamodel, "ArgPacker", None), "self dmm fe_args"),
+            "ArgPacker.as_arguments": (getattr(datamodel, "ArgPacker", None), "self builder values"),
+            "ArgPacker.from_arguments": (getattr(datamodel, "ArgPacker", None), "self builder args"),
+            "BooleanModel.from_data": (getattr(datamodel.models, "BooleanModel", None), "self builder value"),
+            "BaseContext.get_abi_sizeof": (type(cpu_target.target_context), "self ty"),
             "callconv.Status": (
                 callconv,
                 "code is_ok is_none is_error is_stop_iteration is_python_exc is_user_exc excinfoptr",
@@ -133,6 +148,7 @@ def _lowering() -> _Fence:
             "Lower.lower_inst": (lower, "self inst"),
             "Lower.pre_block": (lower, "self block"),
             "Lower.post_block": (lower, "self block"),
+            "Lower.alloca_lltype": (lower, "self name lltype datamodel"),
             "Lower.storevar": (lower, "self value name argidx"),
             "Lower.delvar": (lower, "self name"),
             "Lower.getvar": (lower, "self name"),
@@ -162,6 +178,7 @@ _libraries: Final = _Fence(
         "JITCodeLibrary._finalize_dynamic_globals": (getattr(codegen, "JITCodeLibrary", None), "self"),
         "JITCodeLibrary._optimize_functions": (getattr(codegen, "JITCodeLibrary", None), "self ll_module"),
         "JITCodeLibrary._optimize_final_module": (getattr(codegen, "JITCodeLibrary", None), "self"),
+        "JITCPUCodegen._module_pass_manager": (getattr(codegen, "JITCPUCodegen", None), "self kwargs"),
         "JITCodeLibrary._get_module_for_linking": (getattr(codegen, "JITCodeLibrary", None), "self"),
         "JITCodeLibrary._get_compiled_object": (getattr(codegen, "JITCodeLibrary", None), "self"),
         "JITCodeLibrary.serialize_using_object_code": (getattr(codegen, "JITCodeLibrary", None), "self"),
@@ -211,7 +228,10 @@ _passes: Final = _Fence(
 )
 _calls: Final = _Fence(
     "calls",
-    {"BaseFunction.get_call_type": (getattr(functions, "BaseFunction", None), "self context args kws")},
+    {
+        "BaseFunction.get_call_type": (getattr(functions, "BaseFunction", None), "self context args kws"),
+        "Dispatcher.get_call_template": (getattr(dispatching, "Dispatcher", None), "self args kws"),
+    },
 )
 _inference: Final = _Fence(
     "inference",
@@ -222,6 +242,13 @@ _inference: Final = _Fence(
         "TypeVarMap.__getitem__": (getattr(typeinfer, "TypeVarMap", None), "self name"),
         "TypeVar.add_type": (getattr(typeinfer, "TypeVar", None), "self tp loc"),
         "WarningsFixer.catch_warnings": (getattr(errors, "WarningsFixer", None), "self filename lineno"),
+    },
+)
+_names: Final = _Fence(
+    "names",
+    {
+        "BaseContext.mangler": (type(cpu_target.target_context), "self name types abi_tags uid"),
+        "itanium_mangler.mangle": (mangler, "ident argtys abi_tags uid"),
     },
 )
 _stages: Final = _Fence(
@@ -242,7 +269,19 @@ _variables: Final = _Fence("variables", {"Inst._rec_list_vars": (getattr(ir, "In
 
 def closed() -> list[str]:
     """The names of the fences whose parts of numba have changed: kernels compile without them."""
-    every = (_indices(), _lowering(), _libraries, _cache, _kept, _passes, _calls, _inference, _stages, _variables)
+    every = (
+        _indices(),
+        _lowering(),
+        _libraries,
+        _cache,
+        _kept,
+        _passes,
+        _calls,
+        _inference,
+        _names,
+        _stages,
+        _variables,
+    )
     return [one.name for one in every if not one.open]
 
 
@@ -351,6 +390,11 @@ def _check(context: Any, builder: Any, ind: Any, dimlen: Any, axis: Any = None) 
 # --- What is optimised, and when ---------------------------------------------------------------------------------
 
 
+_PASSES_OF_LLVM: Final = hasattr(getattr(codegen, "JITCPUCodegen", None), "_pass_builder")
+"""Whether this numba has LLVM's new pass managers."""
+_FROM_PYTHON: Final = "_ZN7cpython"
+"""What the names of functions begin with that Python calls."""
+
 if _libraries.open:
 
     class _Part(codegen.JITCodeLibrary):  # type: ignore[misc]
@@ -389,14 +433,32 @@ if _libraries.open:
         def _hide_parts(self) -> None:
             """Nobody else calls the parts: LLVM may inline what is called once, and drop what is left over."""
             for one in self._final_module.functions:
-                if not one.is_declaration and one.linkage == codegen.ll.Linkage.linkonce_odr:
+                if one.is_declaration:
+                    continue
+                if one.linkage == codegen.ll.Linkage.linkonce_odr:
                     one.linkage = "internal"
+                    continue
+                if _PASSES_OF_LLVM and one.name.startswith(_FROM_PYTHON):
+                    # It takes arguments out of Python's objects, once for each call. numba inlines nothing into it.
+                    one.add_function_attribute("noinline")
+                    one.add_function_attribute("optnone")
 
         def _optimize_final_module(self) -> None:
             self._hide_parts()
-            # Each function first: what is smaller is inlined in more places.
-            super()._optimize_functions(self._final_module)
-            super()._optimize_final_module()
+            if not _PASSES_OF_LLVM:
+                super()._optimize_functions(self._final_module)
+                super()._optimize_final_module()
+                return
+            passes, builder = self._codegen._module_pass_manager()
+            # numba would optimise each function, then all that is inlined by order, then the whole. The last does all
+            # of it. But it looks at a function's size before it has seen that most of its variables are no memory.
+            first = codegen.ll.create_new_function_pass_manager()
+            first.add_sroa_pass()
+            first.add_simplify_cfg_pass()
+            for one in self._final_module.functions:
+                if not one.is_declaration:
+                    first.run(one, builder)
+            passes.run(self._final_module, builder)
 
         def serialize_using_object_code(self) -> Any:
             """The machine code, with a module that has its names and no bodies. Nobody links an entry into another
@@ -571,6 +633,17 @@ class _Calls:
         return signature
 
 
+@functools.cache
+def _of_types(types: tuple[Any, ...], tags: tuple[str, ...]) -> str:
+    return hashlib.blake2b("\n".join(map(str, (*types, *tags))).encode(), digest_size=8).hexdigest()
+
+
+def _mangled(self: Any, name: str, types: Any, *, abi_tags: Any = (), uid: Any = None) -> str:
+    """In place of ``BaseContext.mangler``: a name with a digest of the types in place of all of them."""
+    made: str = mangler.mangle(name, (), abi_tags=(_of_types(tuple(types), tuple(abi_tags)),), uid=uid)
+    return made
+
+
 _types: Final = _Calls()
 
 
@@ -633,13 +706,15 @@ def _replaced() -> Iterator[None]:
             undo.callback(setattr, cgutils, "do_boundscheck", cgutils.do_boundscheck)
             arrayobj.fix_integer_index, cgutils.do_boundscheck = _index, _check
         if _passes.open and _lowering().open:
-            from numba.core import callconv, postproc
+            from numba.core import callconv, datamodel, postproc
 
             written, convention = _written(), callconv.CPUCallConv
             for owner, name, ours in (
+                (convention, "_get_arg_packer", written.argument_packer),
                 (convention, "call_function", written.call_function),
                 (convention, "return_user_exc", written.return_user_error),
                 (convention, "return_status_propagate", written.return_status),
+                (datamodel.models.BooleanModel, "from_data", written.truth),
                 (postproc.PostProcessor, "run", written.process),
                 (_arrayobj(), "make_array", written.array_maker),
             ):
@@ -648,6 +723,10 @@ def _replaced() -> Iterator[None]:
         if _calls.open:
             undo.callback(setattr, functions.BaseFunction, "get_call_type", functions.BaseFunction.get_call_type)
             functions.BaseFunction.get_call_type = _get_call_type
+        if _names.open:
+            named = type(cpu_target.target_context)
+            undo.callback(setattr, named, "mangler", named.mangler)
+            named.mangler = _mangled
         if _inference.open:
             from kwire.kernels import inferring
 
@@ -735,7 +814,18 @@ def types_of(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def part(dispatcher: Any) -> Any:
     """``dispatcher``, of a kernel that other kernels call, compiled within the fences."""
+    if _calls.open:
+        find = dispatcher.get_call_template
+        dispatcher.get_call_template = lambda args, kws: find(tuple(map(_general, args)), kws)
     return _fenced(dispatcher, _Part if _libraries.open else None)
+
+
+def _general(type_: Any) -> Any:
+    """The type with which a kernel is compiled for an argument of a type. A number has one, whether it is known, of an
+    enum, or short: or the kernel would be compiled for each."""
+    if isinstance(type_, types.IntegerLiteral | types.IntEnumMember) or (type_ in types.signed_domain):
+        return types.int64
+    return type_
 
 
 def load(dispatcher: Any) -> int:

@@ -705,19 +705,25 @@ def _read_both(
     window: Window, capture: Capture, table: Apis, scratch: Scratch, rows: Array, asked: Any, answered: Any
 ) -> int:
     """Reads requests and responses, packet by packet, to the end of the window: READ, FULL or UNREADABLE."""
+    which = 0
     while True:
-        if asked.fresh == 1:
-            said = _read_direction(window, capture, table, scratch, rows, asked, asked)
+        # One place in the code for both: it is the largest step of all.
+        reader = scratch.readers[which]
+        ready = reader.fresh == 1
+        if which == 1:
+            ready = (ready or (reader.blocked == 1 and reader.wake <= reader.now)) and asked.unsure == 0
+        if ready:
+            said = _read_direction(window, capture, table, scratch, rows, reader, asked)
             if said != READ:
                 return said
-            if answered.blocked == 1 or capture.streams[answered.stream].synced != 1 or asked.gives_way == 1:
+            if which == 0 and (
+                answered.blocked == 1 or capture.streams[answered.stream].synced != 1 or asked.gives_way == 1
+            ):
                 # A request may be the one that it waits for, or say which answers are to be expected.
                 answered.fresh = 1
-        ready = answered.fresh == 1 or (answered.blocked == 1 and answered.wake <= answered.now)
-        if ready and asked.unsure == 0:
-            said = _read_direction(window, capture, table, scratch, rows, answered, asked)
-            if said != READ:
-                return said
+        which = 1 - which
+        if which == 1:
+            continue
         if asked.gives_way == 1:
             asked.gives_way = 0
             asked.fresh = 1

@@ -7,7 +7,8 @@ kernel has ``try``. So that is not written at all. What LLVM makes of it is the 
 What is different from numba's own lowering:
 
 - A variable with one assignment is that value, wherever the assignment comes first on each way. It needs no place in
-  memory, no store and no load.
+  memory, no store and no load. Others need no 0 that is stored first: no kernel reads what it has not assigned.
+- An index is not multiplied by 1, and 0 is not added to it. A truth is not made with a branch.
 - The member of a value that was put together here is what was put in. An array has seven members and goes to most
   calls, so these are a third of all instructions.
 - An array whose members are only read is not put into memory.
@@ -39,7 +40,19 @@ from numba.core import types as _types
 from numba.core.compiler_machinery import register_pass as _register_pass
 from numba.np import arrayobj as _arrayobj
 
-__all__ = ["Lowering", "array_maker", "call_function", "index_error", "process", "return_status", "return_user_error"]
+from kwire.kernels import arguments
+
+__all__ = [
+    "Lowering",
+    "argument_packer",
+    "array_maker",
+    "call_function",
+    "index_error",
+    "process",
+    "return_status",
+    "return_user_error",
+    "truth",
+]
 
 # numba's own annotations do not have all of what is used here.
 analysis: Any = _analysis
@@ -56,7 +69,7 @@ typed: Any = _typed
 types: Any = _types
 
 
-class _Builder(llvm.IRBuilder):  # type: ignore[misc]
+class _Builder(arguments.Builder):
     """Writes the instructions of a kernel."""
 
     def __init__(self, block: Any) -> None:
@@ -67,7 +80,7 @@ class _Builder(llvm.IRBuilder):  # type: ignore[misc]
     def extract_value(self, agg: Any, idx: Any, name: str = "") -> Any:
         """The member of a value: without an instruction, where it was put in or taken out in this block."""
         for one in idx if isinstance(idx, tuple | list) else (idx,):
-            agg = self._member(agg, one)
+            agg = agg.member(one) if isinstance(agg, arguments.Late) else self._member(agg, one)
         return agg
 
     def _member(self, value: Any, index: int) -> Any:
@@ -83,6 +96,14 @@ class _Builder(llvm.IRBuilder):  # type: ignore[misc]
             found = self._members[key] = super().extract_value(value, index)
         return found
 
+    def add(self, lhs: Any, rhs: Any, name: str = "", flags: Any = ()) -> Any:
+        """A sum: without an instruction where one is 0, as in each index."""
+        return rhs if _is(lhs, 0) else lhs if _is(rhs, 0) else super().add(lhs, rhs, name, flags)
+
+    def mul(self, lhs: Any, rhs: Any, name: str = "", flags: Any = ()) -> Any:
+        """The same with 1."""
+        return rhs if _is(lhs, 1) else lhs if _is(rhs, 1) else super().mul(lhs, rhs, name, flags)
+
     def index_error(self, context: Any) -> Any:
         """The block that gives up with an ``IndexError``."""
         if self._index_error is None:
@@ -90,6 +111,16 @@ class _Builder(llvm.IRBuilder):  # type: ignore[misc]
             with self.goto_block(self._index_error):
                 context.call_conv.return_user_exc(self, IndexError, ("index is out of bounds",))
         return self._index_error
+
+
+def _is(value: Any, number: int) -> bool:
+    return isinstance(value, llvm.Constant) and value.constant == number
+
+
+def _slot(builder: Any, type_: Any) -> Any:
+    """A place in memory for what is written before it is read. numba would write a 0 there first."""
+    with builder.goto_entry_block():
+        return builder.alloca(type_)
 
 
 def index_error(context: Any, builder: Any, outside: Any) -> bool:
@@ -149,6 +180,9 @@ class _Lower(lowering.Lower):  # type: ignore[misc]
             else:
                 self.lower_inst(one)
         self.post_block(block)
+
+    def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
+        return _slot(self.builder, lltype)
 
     def storevar(self, value: Any, name: str, argidx: int | None = None) -> None:
         if name in self._singly_assigned_vars:
@@ -226,7 +260,7 @@ def call_function(self: Any, builder: Any, callee: Any, resty: Any, argtys: Any,
     """In place of ``CPUCallConv.call_function``: what is called puts its error where that of the caller goes."""
     if not isinstance(builder, _Builder) or isinstance(resty, types.Optional):
         return _call_function(self, builder, callee, resty, argtys, args, attrs)
-    result = cgutils.alloca_once(builder, self.get_return_type(resty).pointee)
+    result = _slot(builder, self.get_return_type(resty).pointee)
     arguments = self._get_arg_packer(argtys).as_arguments(builder, args)
     error = self._get_excinfo_argument(builder.function)
     code = builder.call(callee, [result, error, *arguments], attrs=(attrs or ()))
@@ -252,6 +286,16 @@ def return_user_error(
         return
     self.set_static_user_exc(builder, exc, exc_args, loc, func_name)
     self._return_errcode_raw(builder, callconv.RETCODE_USEREXC)
+
+
+def argument_packer(self: Any, argtypes: Any) -> Any:
+    """In place of ``BaseCallConv._get_arg_packer``."""
+    return arguments.packer(self.context, tuple(argtypes))
+
+
+def truth(self: Any, builder: Any, value: Any) -> Any:
+    """In place of ``BooleanModel.from_data``: whether a byte is not 0, without a branch."""
+    return builder.icmp_unsigned("!=", value, value.type(0))
 
 
 # --- Arrays --------------------------------------------------------------------------------------------------------
@@ -282,7 +326,7 @@ def array_maker(array: Any) -> Any:
             if name not in ("_value", "_outer_ref") or "_whole" not in self.__dict__:
                 return super().__getattr__(name)
             # Somebody needs it in memory.
-            place = cgutils.alloca_once(self._builder, self._be_type)
+            place = _slot(self._builder, self._be_type)
             with self._builder.goto_block(self._made_in):
                 self._builder.store(self.__dict__.pop("_whole"), place)
             self._value = self._outer_ref = place

@@ -41,7 +41,8 @@ def by_order(
     The rows before ``read`` are those of one connection after the other. Those after it stay where they are. ``first``
     is the number of the window's first packet. What was settled before it comes first. ``ends`` has two places more
     than there are packets, ``at`` one for each row. ``copied``, if it has rows, becomes the rows in that order with
-    numbers from ``number`` on. What is in it means nothing where they are not in order of time.
+    numbers from ``number`` on. What is in it means nothing where they are not in order of time. The first place of
+    ``ends`` becomes how many rows are unconfirmed.
     """
     last = ends.shape[0] - 1
     for k in range(ends.shape[0]):
@@ -49,6 +50,7 @@ def by_order(
     begin = int64(0)
     slot = int64(-1)
     n = int64(0)
+    unconfirmed = int64(0)
     for k in range(rows.shape[0] + 1):
         if k == rows.shape[0] or k >= read or rows[k].slot != slot:
             # After the requests, the responses: a row is looked at once.
@@ -61,6 +63,8 @@ def by_order(
                 break
             begin = k
             slot = rows[k].slot
+        if rows[k].status == Status.UNCONFIRMED:
+            unconfirmed += 1
         which = min(max(rows[k].order - first + 1, int64(0)), last)
         ends[which] += 1
         if rows[k].response == 1:
@@ -78,6 +82,7 @@ def by_order(
         which = at[place[k]]
         sorted_[ends[which]] = place[k]
         ends[which] += 1
+    ends[0] = unconfirmed
     copies = copied.shape[0] > 0
     time = int64(0)
     order = int64(0)

@@ -38,7 +38,7 @@ from kwire import schema
 from kwire.codec import registry
 from kwire.codec.objects import dump_json
 from kwire.errors import DecodeError, LimitError
-from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.limits import DEFAULT_LIMITS, Limits, check_limits
 from kwire.protocol.embedded import ASSIGNMENT, SUBSCRIPTION, decode_embedded, member_data
 from kwire.protocol.secrets import (
     METADATA_TOPIC,
@@ -347,6 +347,7 @@ def decoded(batch: pa.RecordBatch, *, secrets: bool = False, limits: Limits = DE
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    check_limits(limits)
     types: list[str | None] = [None] * batch.num_rows
     keys: list[str | None] = [None] * batch.num_rows
     values: list[str | None] = [None] * batch.num_rows

@@ -31,7 +31,7 @@ try:
 except ImportError as _missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("reading captures and log segments", "capture") from _missing
 
-from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.limits import DEFAULT_LIMITS, Limits, check_limits
 from kwire.log.decided import Beside, Decided, InFolder, decided
 from kwire.log.files import Segment, find, named
 from kwire.log.internal import MAY_HIDE, may_hold_secrets, redacted_columns
@@ -188,6 +188,7 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """The batches of one segment, from their headers alone. Arguments as for ``read``. The schema is ``BATCHES``."""
     check_called(progress=progress, on_note=on_note)
+    check_limits(limits)
     constants, opened, _ = _opened(source, name, metadata)
     schema = _chosen(BATCHES, columns)
     with opened as stream:

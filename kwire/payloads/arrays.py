@@ -14,7 +14,7 @@ from typing import NamedTuple, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.limits import DEFAULT_LIMITS, Limits, check_limits
 from kwire.payloads import messages, record_sets, rows
 from kwire.payloads.columns import Column, beside, chunks
 from kwire.payloads.messages import How
@@ -107,6 +107,7 @@ def _with(column: Column, *of: Column | int) -> list[tuple[pa.Array, list[pa.Arr
 
 
 def _how(type_: pa.StructType, direction: str, limits: Limits, options: BodyOptions) -> How:
+    check_limits(limits)
     check_options(options, BodyOptions)
     made = struct_of(type_, direction, options)
     message, api, payloads = None, options.get("api"), options.get("payloads")

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.limits import DEFAULT_LIMITS, Limits, check_limits
 from kwire.log.internal import MAY_HIDE, of_metadata
 from kwire.payloads.frames import buffer_of, windows
 from kwire.payloads.types import check_flags, chosen, listed, record_type, together
@@ -64,6 +64,7 @@ def records(
 
     ``secrets`` is looked at here, and heeded by whoever says what is hidden.
     """
+    check_limits(limits)
     check_flags({"strict": strict, "secrets": secrets}, ("strict", "secrets"))
     return Records(chosen(record_type(), fields), strict, limits)
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from kwire.errors import KwireError
 from kwire.kernels.layouts import Status
-from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.limits import DEFAULT_LIMITS, Limits, check_limits
 from kwire.options import settled
 from kwire.payloads.frames import Reader, known
 from kwire.payloads.sizes import Payloads, cut, parts_of
@@ -68,6 +68,7 @@ class Wanted:
 
 def wanted(table: str, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[RowOptions]) -> Wanted:
     """``Wanted`` of ``"RECORDS"`` or ``"PARTITIONS"``. Raises ``KwireError`` for a field that there is not."""
+    check_limits(limits)
     check_options(options, RowOptions)
     topics = _topics(options.get("topic_ids") or {})
     one = {"RECORDS": RECORDS, "PARTITIONS": PARTITIONS}[table]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from kwire.errors import DecodeError, LimitError
-from kwire.limits import Limits
+from kwire.limits import Limits, check_limits
 
 __all__ = ["Budget"]
 
@@ -34,6 +34,7 @@ class Budget:
     __slots__ = ("_left", "_limits", "_patience", "short")
 
     def __init__(self, limits: Limits) -> None:
+        check_limits(limits)
         self.short: bool = False
         self._limits = limits
         self._left = limits.total

@@ -85,8 +85,8 @@ class _Reader:
         self.limits = limits
         self.problems = problems
         self.reported = 0
-        self.most = limits.objects // _RECORD
         self.budget = Budget(limits)
+        self.most = limits.objects // _RECORD
 
     def problem(self, text: str, offset: int, kind: type[DecodeError] = DecodeError) -> None:
         error = kind(text, layout="record set", offset=offset)

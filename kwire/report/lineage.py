@@ -30,7 +30,19 @@ from kwire.report.tallies import Array, Rows, firsts, rows_of
 from kwire.tables import showing
 from kwire.tables.showing import Column
 
-__all__ = ["READS", "SCHEMA", "SHOWN", "TABLES", "Edge", "Lineage", "batch_of", "dot", "mermaid", "summary"]
+__all__ = [
+    "OF_VALUES",
+    "READS",
+    "SCHEMA",
+    "SHOWN",
+    "TABLES",
+    "Edge",
+    "Lineage",
+    "batch_of",
+    "dot",
+    "mermaid",
+    "summary",
+]
 
 TABLES: Final[dict[str, Sequence[str]]] = {
     "partitions": (
@@ -40,6 +52,12 @@ TABLES: Final[dict[str, Sequence[str]]] = {
     "calls": ("client_host", "client_id", "group_id"),
 }  # fmt: skip
 """The tables that are read, with their columns."""
+
+OF_VALUES: Final = (
+    "capture", "connection", "source", "topic", "value_framing", "value_schema_id", "value_schema_guid", "value_schema",
+    "status",
+)  # fmt: skip
+"""What is read of ``records`` too, where the schemas of values are known."""
 
 SCHEMA: Final = pa.schema(
     [
@@ -53,13 +71,14 @@ SCHEMA: Final = pa.schema(
         pa.field("bytes", pa.int64(), nullable=False),
         pa.field("first_seen", TIMESTAMP),
         pa.field("last_seen", TIMESTAMP),
+        pa.field("schemas", pa.list_(pa.field("element", pa.string())), nullable=False),
     ]
 )
 """One row for each topic, role and client.
 
 ``role``: ``writes``, ``reads`` or ``replicates``. ``messages`` are requests that write and responses that bring
 something. ``records`` and ``bytes`` are their contents. Records of compressed messages of magic 0 and 1 are not
-counted.
+counted. ``schemas``: those of the values, as far as their sources are known.
 """
 
 ROLES: Final = ("writes", "reads", "replicates")
@@ -67,6 +86,10 @@ READS: Final = ("Fetch", "ShareFetch")
 """APIs (tuple of str) whose responses have records that a client reads."""
 _PATIENCE: Final = 1 << 13
 """What is written and waits for its response: partitions of requests. With acks=0 there is none."""
+_MOST: Final = 1 << 16
+"""Connections, and what has schemas, that are remembered,"""
+_MOST_SCHEMAS: Final = 100
+"""and schemas of each."""
 _Key = tuple[str, str, str, str | None]
 
 
@@ -87,6 +110,7 @@ class Edge:
     bytes: int = 0
     first_seen: int = LATEST
     last_seen: int = UNDATED
+    schemas: Sequence[str] = ()
 
 
 class Lineage:
@@ -99,6 +123,9 @@ class Lineage:
         self._edges: dict[_Key, Edge] = {}
         self._groups: dict[tuple[str, str | None], dict[str, None]] = {}
         self._written = Accepted(TABLES["partitions"], _PATIENCE)
+        self._clients: dict[tuple[str, int], tuple[str, str | None]] = {}
+        self._schemas: dict[tuple[str, int, str, str], dict[str, None]] = {}
+        """By capture, connection, source and topic."""
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
         """Take rows of the table ``name``; texts may be dictionaries."""
@@ -106,18 +133,41 @@ class Lineage:
 
     def add_rows(self, name: str, rows: Rows) -> None:
         """The same of several batches at once."""
+        if name == "records":
+            self._add_schemas(rows)
+            return
         named = np.flatnonzero(rows.valid("group_id"))
         for host, client, group, _ in rows.totals(named, ("client_host", "client_id", "group_id")):
             self._groups.setdefault((host, client), {})[group] = None
         if name == "partitions":
             self._add(rows)
 
+    def _add_schemas(self, rows: Rows) -> None:
+        if "value_schema" not in rows.table.column_names:
+            return
+        at = np.flatnonzero(rows.mask("status", "ok") & rows.valid("topic", "value_framing"))
+        for *where, framing, id_, guid, called, _ in rows.totals(at, OF_VALUES[:-1]):
+            if called is None and id_ is None and guid is None:
+                continue
+            key = (where[0], where[1], where[2], where[3])
+            if key in self._schemas or len(self._schemas) < _MOST:
+                mine = self._schemas.setdefault(key, {})
+                if len(mine) < _MOST_SCHEMAS:
+                    mine[called or f"{framing} {guid if id_ is None else id_}"] = None
+
     def _add(self, rows: Rows) -> None:
+        self._name(rows)
         fine = rows.mask("status", "ok") & rows.valid("topic")
         reads = rows.mask("direction", "response") & rows.mask("api_name", READS) & (rows.values("record_bytes") > 0)
         self._sum(self._edges, rows, np.flatnonzero(fine & reads))
         writes = np.flatnonzero(fine & rows.mask("api_name", "Produce"))
         self._sum(self._edges, *self._written.take(rows, writes)[:2])
+
+    def _name(self, rows: Rows) -> None:
+        columns = ("capture", "connection", "client_host", "client_id")
+        for capture, connection, host, client, _ in rows.totals(np.arange(rows.table.num_rows), columns):
+            if len(self._clients) < _MOST:
+                self._clients.setdefault((capture, connection), (host, client))
 
     @staticmethod
     def _sum(edges: dict[_Key, Edge], rows: Rows, at: Array) -> None:
@@ -150,6 +200,11 @@ class Lineage:
             edges = {key: replace(edge) for key, edge in edges.items()}
             rest = Rows(self._written.waiting)
             self._sum(edges, rest, np.arange(rest.table.num_rows))
+        for (capture, connection, source, topic), names in self._schemas.items():
+            for role in ROLES[:1] if source == "produce" else ROLES[1:]:
+                edge = edges.get((topic, role, *self._clients.get((capture, connection), ("", None))))
+                if edge is not None:
+                    edge.schemas = sorted({*edge.schemas, *names})
         made = list(edges.values())
         # One after the other, the last first: there may be very many. A tuple for each takes as much memory as the
         # edge.
@@ -261,6 +316,10 @@ def _groups(row: showing.Row) -> str:
     return ", ".join(map(showing.readable, row["groups"])) or "-"
 
 
+def _schemas(row: showing.Row) -> str:
+    return ", ".join(map(showing.readable, row["schemas"])) or "-"
+
+
 SHOWN: Final = (
     Column("topic", showing.plain("topic"), shrink=12, wrap=True),
     Column("role", showing.plain("role")),
@@ -270,6 +329,7 @@ SHOWN: Final = (
     Column("messages", showing.plain("messages"), right=True),
     Column("records", showing.plain("records"), right=True),
     Column("bytes", showing.plain("bytes"), right=True),
+    Column("schemas", _schemas, shrink=10, wrap=True, empty="-"),
     Column("first seen", showing.time("first_seen"), shrink=15, wrap=True),
     Column("last seen", showing.time("last_seen"), shrink=15, wrap=True),
 )

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,8 @@ from kwire.report import DEFAULT_TARGET, KAFKA
 from kwire.report import findings as rules
 from kwire.report import lineage as edges
 from kwire.report.audit import CONNECTIONS, RECORDS, Auditor
+from kwire.report.contents import OF_VALUES as CONTENTS
+from kwire.report.contents import Contents
 from kwire.report.flows import TABLES as OF_FLOWS
 from kwire.report.flows import Flows
 from kwire.report.members import TABLES as OF_MEMBERS
@@ -46,7 +48,10 @@ from kwire.report.sums import (
 )
 from kwire.report.tallies import Array, Rows, firsts, rows_of
 
-__all__ = ["TABLES", "Overview"]
+if TYPE_CHECKING:
+    from kwire.values import Schemas
+
+__all__ = ["TABLES", "WITH_VALUES", "Overview"]
 
 _CLIENT: Final = ("client_host", "client_id")
 _OWN: Final[dict[str, Sequence[str]]] = {
@@ -82,6 +87,13 @@ TABLES: Final = _union(
 )
 """The tables that are read, with their columns."""
 
+WITH_VALUES: Final = _union(
+    TABLES,
+    rules.needed(schemas=True),
+    {"records": (*edges.OF_VALUES, *CONTENTS)},
+)
+"""The same where the schemas of values are known."""
+
 _AT_ONCE: Final = 1 << 15
 """Rows of a table that are added up together,"""
 _BYTES_AT_ONCE: Final = 4 << 20
@@ -103,10 +115,16 @@ class _Waiting:
 class Overview:
     """Takes batches of the tables of ``TABLES``, in the order of each capture; ``finish`` has to follow the last.
 
-    Raises ``UnsupportedVersionError`` for a ``target`` that is no release.
+    ``schemas``: the sources of the schemas of values; then the tables are those of ``WITH_VALUES``. Raises
+    ``UnsupportedVersionError`` for a ``target`` that is no release.
     """
 
-    def __init__(self, target: str = DEFAULT_TARGET, thresholds: rules.Thresholds | None = None) -> None:
+    def __init__(
+        self,
+        target: str = DEFAULT_TARGET,
+        thresholds: rules.Thresholds | None = None,
+        schemas: Schemas | None = None,
+    ) -> None:
         self.clock: Clock = Clock()
         self.totals: Counter[str] = Counter()
         """Sums over all rows, by name."""
@@ -166,7 +184,9 @@ class Overview:
         self.flows: Flows = Flows(self.clock)
         self.courses: Members = Members()
         self.auditor: Auditor = Auditor(target)
-        self.finder: rules.Finder = rules.Finder(None, thresholds)
+        self.finder: rules.Finder = rules.Finder(None, thresholds, schemas)
+        self.contents: Contents | None = None if schemas is None else Contents()
+        """What is in the records, where the schemas of values are known."""
         self.lineage: edges.Lineage = edges.Lineage()
         self._of_rules = rules.needed()
         self._waiting: dict[str, _Waiting] = {}
@@ -207,7 +227,7 @@ class Overview:
             self._takers[name](rows)
         if name in self._of_rules:
             self.finder.add_rows(name, rows)
-        if name in edges.TABLES:
+        if name in edges.TABLES or name == "records":
             self.lineage.add_rows(name, rows)
         if name == "connections":
             self.auditor.add_connections(rows.table)
@@ -394,6 +414,8 @@ class Overview:
                 )  # fmt: skip
 
     def _records(self, rows: Rows) -> None:
+        if self.contents is not None:
+            self.contents.add(rows)
         self.totals["records"] += int(rows.mask("status", ("ok", "corrupt")).sum())
 
     # -- what follows from it

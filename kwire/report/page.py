@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from kwire import __version__
 from kwire.report import audit, changes, findings, lineage
+from kwire.report.contents import Contents
 from kwire.report.flows import ENDS
 from kwire.report.html import document, json_text, safe, table
 from kwire.report.members import Course
@@ -255,6 +256,12 @@ _TOPICS: Final = (
     _text("topic"), _count("partitions"), *_MOVED, _count("batches written", "written_batches"),
     _bytes("a batch", "mean"), _count("errors"),
 )  # fmt: skip
+_CONTENTS: Final = (
+    _text("topic"), _text("of", "part"), _text("schema"), _text("format"), _text("message"), _text("framing"),
+    _text("status"), _count("records"), _bytes("bytes"),
+    _number("share", "share", lambda number: "-" if number is None else f"{number:.1f} %"),
+)  # fmt: skip
+_FRAMINGS: Final = (_text("topic"), _text("of", "part"), _text("framings"))
 _PARTITIONS: Final = (_text("topic"), _count("partition"), *_MOVED, _count("end of the log", "newest"))
 _CLIENTS: Final = (
     _text("client"), _text("client_id"), _text("software"), _count("requests"), _count("with errors", "errors"),
@@ -338,6 +345,8 @@ class _Page:
         yield self._traffic()
         yield self._latency()
         yield self._topics()
+        if self.over.contents is not None:
+            yield self._contents(self.over.contents)
         yield self._clients()
         yield self._batches()
         yield self._errors()
@@ -422,6 +431,25 @@ class _Page:
             moved = dict(zip(_MOVED_NAMES, sums, strict=True))
             rows.append({"topic": topic, "partition": partition, "newest": newest, **moved})
         return part.table("Partitions", _PARTITIONS, rows, len(over.partitions) - len(rows))
+
+    def _contents(self, contents: Contents) -> _Part:
+        part = _Part("contents", "What is in the records")
+        unread = contents.unread()
+        said = ", ".join(f"{count:,} {word.replace('_', ' ')}" for word, count in unread.items())
+        part.say("Keys and values by the schemas that they have. A record that is read counts each time it is read.")
+        part.say(f"Not decoded: {said}." if said else "All of them could be decoded.")
+        rows = list(contents.rows(MOST_ROWS))
+        part.table("Schemas of topics", _CONTENTS, rows, len(contents.schemas) - len(rows))
+        framings: dict[tuple[str, str], dict[str, None]] = {}
+        for row in rows:
+            if row["status"] == "ok":
+                framings.setdefault((row["topic"], row["part"]), {})[row["framing"]] = None
+        mixed = [
+            {"topic": topic, "part": which, "framings": ", ".join(names)}
+            for (topic, which), names in framings.items()
+            if len(names) > 1
+        ]
+        return part.table("Topics with several framings", _FRAMINGS, mixed) if mixed else part
 
     def _clients(self) -> _Part:
         over = self.over

@@ -218,6 +218,10 @@ class Record(Story):
     partition: int = 0
     offset: int = 0
     groups: dict[str, list[str]] = field(default_factory=dict)
+    shared: dict[str, list[str]] = field(default_factory=dict)
+    """By share group: what became of each delivery."""
+    acquired: set[tuple[str, int]] = field(default_factory=set)
+    """Frames that brought it to members of share groups."""
     written: bool = False
     rows: int = 0
 
@@ -231,7 +235,7 @@ class Record(Story):
 
     @property
     def tables(self) -> Mapping[str, Sequence[str] | None]:
-        return {"journeys": None}
+        return {"journeys": None, "share_deliveries": None}
 
     def mask(self, name: str, batch: pa.RecordBatch) -> Any:
         equal, both = pc.equal, pc.and_
@@ -242,6 +246,9 @@ class Record(Story):
 
     def take(self, name: str, row: dict[str, Any]) -> None:
         self.rows += 1
+        if name == "share_deliveries":
+            self._take_shared(row)
+            return
         capture = row["capture"]
         offsets = f"offsets {row['first_offset']} to {row['last_offset']}"
         if not self.written and row["produced"] is not None:
@@ -271,19 +278,48 @@ class Record(Story):
             self.say(Line(None, "passed over", who, why, capture, *where))
         self.groups.setdefault(reader, []).append(row["status"])
 
+    def _take_shared(self, row: dict[str, Any]) -> None:
+        group, outcome = row["group_id"] or "-", row["outcome"] or row["status"]
+        # What nobody acknowledged may be shown by a frame of another member.
+        late = outcome in ("expired", "taken_back", "unknown")
+        name = row["member_id"] if late else _client(row["client_id"], row["client_host"])
+        who = f"{name or '-'} of share group {group}"
+        time, came = row["timestamp"], (row["acquired_capture"], row["acquired_frame"])
+        mine = self.shared.setdefault(group, [])
+        if row["acquired_frame"] is not None and came not in self.acquired:
+            self.acquired.add(came)
+            said = f"delivery {row['delivery_count']}, to acknowledge within {row['lock_timeout_ms']} ms"
+            said = "" if None in (row["delivery_count"], row["lock_timeout_ms"]) else said
+            where = row["acquired_capture"], row["acquired_connection"], row["acquired_frame"]
+            self.say(Line(row["acquired_at"], "delivered (ShareFetch)", who, said or None, *where))
+        if outcome == "expired" and row["acquired_at"] is not None and row["held_ms"] is not None:
+            # The frame is the first that shows it.
+            time = row["acquired_at"] + int(row["held_ms"] * 1000)
+        said = "" if row["held_ms"] is None else f"after {row['held_ms']:.1f} ms"
+        said = "; ".join(filter(None, (said, row["error_name"])))
+        what = _OUTCOMES.get(outcome, outcome.replace("_", " "))
+        self.say(Line(time, what, who, said or None, row["capture"], row["connection"], row["frame"]))
+        if outcome != "refused":
+            mine.append(outcome)
+
     def headline(self) -> list[str]:
         name = showing.readable(f"{self.topic}:{self.partition}:{self.offset}", None)
         if not self.rows:
             return [f"The capture does not show the record {name}: nobody wrote it, and nobody got it."]
         got = {reader: words for reader, words in self.groups.items() if reader and words != ["undelivered"]}
         said = [f"The record {name} was {'written' if self.written else 'written before, or unseen'}."]
-        if not got:
+        if not got and not any(self.shared.values()):
             said.append("Nobody in the capture got it.")
         for reader, words in got.items():
             times = sum(one in ("committed", "delivered") for one in words)
             one = "did not get it" if not times else "got it once" if times == 1 else f"got it {times} times"
             fate = "and committed it" if "committed" in words else "and no commit covers it" if times else "passed it"
             said.append(showing.readable(f"{reader} {one}{' ' if times else ': it '}{fate}.", None))
+        for group, words in self.shared.items():
+            if words:
+                often = "once" if len(words) == 1 else f"{len(words)} times"
+                fates = ", ".join(one.replace("_", " ") for one in words)
+                said.append(showing.readable(f"The share group {group} got it {often}: {fates}.", None))
         return said
 
 
@@ -327,6 +363,11 @@ class Group(Story):
         return [f"The group {name}: {', '.join(said)}."]
 
 
+_OUTCOMES: Final = {
+    "accepted": "accepted", "released": "released: it comes again", "rejected": "rejected: it does not come again",
+    "expired": "not acknowledged in time", "refused": "acknowledged too late", "renewed": "got more time",
+}  # fmt: skip
+"""What became of a delivery to a share group, in words for people."""
 _MOVED: Final = next(one for one in group_events.TABLE.shown if one.title == "partitions")
 """What shows partitions that a member got and lost."""
 _LESS: Final = ("rebalance_began", "rebalance_ended", "epoch_bumped", "synced")

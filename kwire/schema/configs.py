@@ -92,7 +92,6 @@ LONGEST_NAME: Final = 512
 def is_secret(
     name: object,
     value: object,
-    *,
     sensitive: object = None,
     config_type: object = None,
     resource_type: object = None,

@@ -204,6 +204,9 @@ def _histories(placed: DataFrame, work: _Work, definition: CaptureTable, folders
     from kwire.spark.histories import NEEDED, folded
 
     assert definition.history is not None
+    only = work.options.only
+    # What led to a row may be of other clients, and earlier: rows are chosen once they are there.
+    work = replace(work, options=replace(work.options, only=None))
     whole = spark_schema(definition, asked=True)
     shown = StructType([*(whole[name] for name in NEEDED), *folders])
     beside = [StructField(name, LongType()) for name in (SENSOR, NUMBER)]
@@ -211,7 +214,7 @@ def _histories(placed: DataFrame, work: _Work, definition: CaptureTable, folders
     made = StructType([*spark_schema(definition).fields, *folders])
     shares = max(1, min(BUCKETS, _at_once(placed.sparkSession)))
     several = work.files.sensors > 1
-    return folded(steps, definition.history, made, folders, by_time=several, shares=shares)
+    return folded(steps, definition.history, made, folders, by_time=several, shares=shares, only=only)
 
 
 def _in_order(placed: DataFrame, work: _Work, definition: CaptureTable, folders: Sequence[StructField]) -> DataFrame:

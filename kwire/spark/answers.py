@@ -356,7 +356,9 @@ def lineage(tables: Mapping[str, DataFrame]) -> DataFrame:
     )
     same = (F.col("client_host") == F.col("host")) & F.col("client_id").eqNullSafe(F.col("id"))
     known = F.when(F.col("role") == "reads", F.coalesce("of", F.expr("array()"))).otherwise(F.expr("array()"))
-    joined = edges.join(groups, same, "left").withColumn("groups", known.cast("array<string>"))
+    joined = edges.join(groups, same, "left").withColumns(
+        {"groups": known.cast("array<string>"), "schemas": F.expr("array()").cast("array<string>")}
+    )
     return joined.select(*SCHEMA.names)
 
 

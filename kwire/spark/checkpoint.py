@@ -47,6 +47,7 @@ from kwire.tables.subscribed import Judge
 
 if TYPE_CHECKING:
     from kwire.capture.tracker import Tracker
+    from kwire.tables.definition import Remembered
 
 __all__ = ["StateFolder", "batch_of"]
 
@@ -186,14 +187,16 @@ def _read(data: bytes) -> _State:
     return _State(connections, common, topics, memory, place, begun)
 
 
-def _remembered(name: str) -> Judge | Story | None:
+def _remembered(name: str) -> Remembered | None:
     """The memory of a table that goes on from batch to batch, empty. None if the table has no such."""
     if name == "client_metrics":
         return Judge()
     if name not in tables.names():
         return None
-    history = tables.table(name).history
-    return None if history is None else Story(history)
+    table = tables.table(name)
+    if table.remembers is not None:
+        return table.remembers()
+    return None if table.history is None else Story(table.history)
 
 
 def _most(size: int) -> int:
@@ -272,6 +275,11 @@ class _Last(Part):
     idle: int
     kept: list[tuple[pa.Table, dict[str, Any]]]
     """Becomes what is known after it."""
+
+    @property
+    def carried(self) -> bool:
+        """The next batch goes on with what tables remember: what is open then has no row yet."""
+        return True
 
     def going_on(self, tracker: Tracker) -> Iterator[int]:
         common = tracker.common()

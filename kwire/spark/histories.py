@@ -24,6 +24,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kwire.history.asked import Asked
 from kwire.history.fold import Story
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
 
     from kwire.history.fold import History
+    from kwire.tables.definition import ByRow
+    from kwire.tables.filters import Filter
 
 __all__ = ["NEEDED", "NUMBER", "SENSOR", "folded"]
 
@@ -58,9 +61,11 @@ def folded(
     *,
     by_time: bool,
     shares: int,
+    only: Filter | None = None,
 ) -> DataFrame:
     """The rows of a history. ``steps`` have ``NEEDED``, ``SENSOR``, ``NUMBER`` and the partition columns ``beside``.
-    ``by_time``: they are of several sensors. ``shares``: tasks for connections, and for owners."""
+    ``by_time``: they are of several sensors. ``shares``: tasks for connections, and for owners. ``only``: which rows.
+    """
     from pyspark.sql import functions as sql
     from pyspark.sql.types import LongType, StringType, StructField, StructType
 
@@ -71,7 +76,7 @@ def folded(
     paired = mapped(ordered, _Pairing(by_time).rows, between)
     by_owner = paired.repartition(shares, sql.col(_OWNER))
     inside = by_owner.sortWithinPartitions(_OWNER, _CLOCK, SENSOR, "frame", NUMBER)
-    return mapped(inside, _Folding(history.name, schema, names).rows, schema)
+    return mapped(inside, _Folding(history.name, schema, names, only).rows, schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +127,30 @@ class _Folding:
     history: str
     schema: StructType
     beside: tuple[str, ...]
+    only: Filter | None
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark.sql.pandas.types import to_arrow_schema
 
+        from kwire.tables.filters import API
+        from kwire.tables.reading import of_capture
+
         schema = to_arrow_schema(self.schema, timezone="UTC")
+        by = of_capture(self.history).by_row
+        if self.only is not None and by is not None:
+            wider = schema.append(pa.field(API, pa.int16()))
+            for batch in in_batches(self._folded(batches), wider):
+                yield self._chosen(self.only, by, batch).select(schema.names).cast(schema)
+            return
         for batch in in_batches(self._folded(batches), schema):
             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+    @staticmethod
+    def _chosen(only: Filter, by: ByRow, batch: pa.RecordBatch) -> pa.RecordBatch:
+        of_file = pc.is_null(batch.column("frame"))
+        if only.status is not None:
+            of_file = pc.and_(of_file, pc.is_in(batch.column("status"), pa.array(sorted(only.status), pa.string())))
+        return batch.filter(pc.or_(only.rows(by, batch), of_file))
 
     def _folded(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
         from kwire.tables.reading import of_capture

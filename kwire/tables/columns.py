@@ -296,6 +296,13 @@ class Texts:
         made = np.array([*self._sizes, 0], np.int64)
         return np.append(made[self._numbers], 0)
 
+    def numbered(self, number: Callable[[str], int]) -> Array:
+        """The number that ``number`` gives for the text of each thing, -1 for none. It is asked once for each text."""
+        used, index = distinct(self._numbers)
+        of = [-1 if one < 0 or (text := self._values[one]) is None else number(text) for one in used.tolist()]
+        made: Array = np.array(of, np.int64)[index]
+        return made
+
     def among(self, wanted: Container[str | None]) -> Array:
         """Which things have one of these texts."""
         right = np.array([one in wanted for one in self._values] + [False], bool)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kwire.naming import no_such
 from kwire.options import CaptureOptions, settled
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kwire.tables.filters import Filter
     from kwire.tables.showing import Column
 
-__all__ = ["DIRECTIONS", "CaptureTable", "LogTable", "Maker", "Run", "Table", "words"]
+__all__ = ["DIRECTIONS", "ByRow", "CaptureTable", "LogTable", "Maker", "Remembered", "Run", "Table", "words"]
 
 DIRECTIONS: Final = ("request", "response")
 """Words of the column ``direction`` (tuple of str)."""
@@ -37,7 +37,8 @@ class Run:
     ``only``: which rows are wanted. ``topics``: names of topics by their ids, as far as they are known. ``learns``:
     frames add to them. ``goes_on``: it
     is a part of a whole, and its connections are those of the parts before it. ``later``: a part after it is read with
-    the same ``memory``. ``answers``: what parts after it answer to Produce requests of this one, where that is known
+    the same ``memory``. ``carried``: what tables remember is kept, and goes on another time: what is open is not over.
+    ``answers``: what parts after it answer to Produce requests of this one, where that is known
     (``committed.ANSWERS``).
     """
 
@@ -49,6 +50,7 @@ class Run:
     learns: bool = True
     goes_on: bool = False
     later: bool = False
+    carried: bool = False
     answers: pa.Table | None = None
 
 
@@ -116,6 +118,29 @@ class Table:
         return pa.schema([known[name] for name in wanted])
 
 
+class Remembered(Protocol):
+    """What a table keeps from one capture to the next."""
+
+    def save(self) -> Any:
+        """All of it, as JSON has it."""
+
+    def restore(self, state: Any) -> None:
+        """Takes over what ``save`` gave. Raises one of ``stored.UNFIT``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByRow:
+    """How a filter chooses among the rows of a table: once they are made, by these columns.
+
+    So it is where a row says what several frames said: a filter of frames would change it. ``times`` and ``clients``:
+    the first of them that is not null counts, and any of them. ``topics``: texts, or lists of structs with ``topic``.
+    """
+
+    times: tuple[str, ...] = ("timestamp",)
+    clients: tuple[str, ...] = ("client_id",)
+    topics: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureTable(Table):
     """A table that is made from the frames of a capture.
@@ -127,6 +152,8 @@ class CaptureTable(Table):
     maker: Callable[[pa.Schema, Run], Maker]
     filters: bool = True
     """Whether each row is of one frame (or of a request and its response), so that a ``Filter`` can choose."""
+    by_row: ByRow | None = None
+    """How a ``Filter`` chooses, where it chooses among rows that are made. Its maker knows the column ``API``."""
     dictionaries: bool = False
     """Whether its texts may be dictionaries."""
     of_one_file: bool = False
@@ -135,6 +162,8 @@ class CaptureTable(Table):
     """What its rows are made by, where they are those of a history (``kwire.tables.histories``)."""
     in_order: bool = False
     """Whether its rows need what came before, of all connections: files are read one after the other."""
+    remembers: Callable[[], Remembered] | None = None
+    """Makes what it keeps under its name in ``Run.memory``, empty, where that can be saved and is no history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

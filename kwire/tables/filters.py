@@ -6,7 +6,8 @@
 - Topics are checked before record sets are decoded. In tables without a topic, a frame counts if it names one of them.
 - Words of ``status`` are known last: they choose among rows.
 
-Tables whose rows say what other frames said (``client_metrics``, ``hono``) look at all frames.
+Tables whose rows say what other frames said (``client_metrics``, ``hono``) look at all frames. Histories do so as well.
+Of these, rows are chosen once they are made (``ByRow``): what led to a row may be of other clients and earlier.
 
 Rules kept here:
 
@@ -25,13 +26,18 @@ from kwire import schema
 from kwire.naming import no_such
 
 if TYPE_CHECKING:
-    from kwire.capture.frames import Frames
-    from kwire.tables.definition import CaptureTable
+    import pyarrow as pa
 
-__all__ = ["EPOCH", "Filter"]
+    from kwire.capture.frames import Frames
+    from kwire.tables.definition import ByRow, CaptureTable
+
+__all__ = ["API", "EPOCH", "Filter"]
 
 Array = Any
 
+API = "api_key"
+"""A column (str) of tables that are filtered by row, which is there for filters only: the API of the frame at which a
+row stands."""
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 """The moment from which timestamps count (``datetime``, UTC)."""
 
@@ -93,6 +99,50 @@ class Filter:
             raise ValueError(f"the table {table.name} has no status")
         if unknown:
             raise ValueError(no_such("status", unknown[0], table.statuses, f"in the table {table.name}"))
+
+    def needed(self, by: ByRow) -> list[str]:
+        """The columns that ``rows`` looks at."""
+        wanted = [
+            (API, self.apis), ("status", self.status), *((one, self.client_ids) for one in by.clients),
+            *((one, self.topics) for one in by.topics),
+        ]  # fmt: skip
+        timed = self.start is not None or self.end is not None
+        return [name for name, values in wanted if values is not None] + (list(by.times) if timed else [])
+
+    def rows(self, by: ByRow, batch: pa.RecordBatch) -> Any:
+        """Which rows are wanted (``pyarrow.BooleanArray``). ``batch`` has the columns that are ``needed``."""
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        def among(name: str, values: frozenset[Any]) -> Array:
+            column = batch.column(name)
+            if not pa.types.is_list(column.type):
+                if pa.types.is_dictionary(column.type):
+                    column = column.dictionary_decode()
+                return pc.is_in(column, pa.array(sorted(values), column.type)).to_numpy(zero_copy_only=False)
+            texts = pc.list_flatten(column).field("topic")
+            of = pc.list_parent_indices(column).to_numpy(zero_copy_only=False)
+            right = pc.is_in(texts, pa.array(sorted(values), texts.type)).to_numpy(zero_copy_only=False)
+            return np.bincount(of[right], minlength=len(column)) > 0
+
+        wanted: Array = np.ones(batch.num_rows, bool)
+        of = (((API,), self.apis), (by.clients, self.client_ids), (by.topics, self.topics), (("status",), self.status))
+        for names, values in of:
+            if values is not None:
+                # Without such a column no row belongs to one.
+                some = [among(name, values) for name in names]
+                wanted &= np.any(some, axis=0) if some else False
+        if self.start is not None or self.end is not None:
+            times = pc.coalesce(*(batch.column(name) for name in by.times)).cast(pa.int64())
+            # Whether what has no time lies between them is not known.
+            wanted &= times.is_valid().to_numpy(zero_copy_only=False)
+            at = times.fill_null(0).to_numpy(zero_copy_only=False)
+            if self.start is not None:
+                wanted &= at >= -(-self.start // 1000)
+            if self.end is not None:
+                wanted &= at < -(-self.end // 1000)
+        return pa.array(wanted)
 
     def frames(self, frames: Frames) -> Array:
         """Which frames are wanted by API, client and time."""

@@ -20,7 +20,7 @@ import pyarrow as pa
 from kwire import schema
 from kwire.capture.frames import Frames, sentence
 from kwire.kernels.columns import Columns, Seen, Stat
-from kwire.kernels.layouts import ABSENT, NO_TIME, Status
+from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Status
 from kwire.protocol.api_table import api_table
 from kwire.records.arrow_types import STATUS_FIELDS, TIMESTAMP
 from kwire.records.batching import batch_ranges, text_size
@@ -416,12 +416,18 @@ class FrameColumns:
             return columns.constant(None, self._count)
         reason, detail = self._of("reason"), self._of("detail")
         wrong = np.flatnonzero(reason)
-        texts: list[str | None] = [None] * self._count
-        for row, why, number in zip(wrong.tolist(), reason[wrong].tolist(), detail[wrong].tolist(), strict=True):
-            texts[row] = sentence(why, number)
+        # Many rows have one of a few sentences.
+        which, _ = _numbered(detail[wrong])
+        kind, count = _numbered(which.astype(np.int64) * len(Reason) + reason[wrong])
+        example = np.empty(count, np.int64)
+        example[kind] = wrong
+        texts = [None, *map(sentence, reason[example].tolist(), detail[example].tolist())]
+        numbers_ = np.zeros(self._count, np.int32)
+        numbers_[wrong] = kind + 1
         for row, text in self._more.items():
-            texts[row] = text
-        return pa.array(texts, pa.string())
+            numbers_[row] = len(texts)
+            texts.append(text)
+        return columns.pick(texts, numbers_)
 
     def errors(self) -> pa.Array:
         """Names of the error codes of a response, as ``kwire.tables.errors`` makes them."""
@@ -434,6 +440,12 @@ class FrameColumns:
             newer = made.version > api_table().apis["latest"][ApiKey.API_VERSIONS]
             newer &= made.api == ApiKey.API_VERSIONS
         return errors.column(self._frames, self._rows.start, readable, newer)
+
+
+def _numbered(values: Array) -> tuple[Array, int]:
+    """Numbers for the different ones of some integers, and how many there are."""
+    made = pa.array(values).dictionary_encode()
+    return made.indices.to_numpy(), len(made.dictionary)
 
 
 class _Maker(Maker):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from kwire.history.fold import STATUSES
 from kwire.history.groups import CAUSES, EVENTS, GROUPS
 from kwire.tables import showing
-from kwire.tables.definition import CaptureTable
+from kwire.tables.definition import ByRow, CaptureTable
 from kwire.tables.histories import AFTER, BEFORE, STEP, maker
 from kwire.tables.showing import Column
 
@@ -106,7 +106,7 @@ TABLE: Final = CaptureTable(
     statuses=STATUSES,
     words={"event": EVENTS, "cause": CAUSES},
     maker=maker(GROUPS),
-    filters=False,
+    by_row=ByRow(topics=("gained", "lost")),
     history=GROUPS,
     asked=(STEP,),
     shown=(

@@ -10,19 +10,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from kwire.capture.frames import Frames
 from kwire.capture.tracker import Tracker
 from kwire.history.fold import History, Row, Story
-from kwire.history.steps import Steps, packed
+from kwire.history.steps import Columns, Steps, packed
+from kwire.kernels.layouts import Status
+from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
+from kwire.limits import DEFAULT_LIMITS
 from kwire.records.arrow_types import STATUS_FIELDS, TIMESTAMP
 from kwire.tables.definition import Maker, Run
 from kwire.tables.frames import BROKER, KEY
+from kwire.tables.locating import Programs, layouts
 from kwire.tables.topics import Topics
 from kwire.wire import printable
 
-__all__ = ["AFTER", "BEFORE", "STEP", "in_batches", "maker"]
+__all__ = ["AFTER", "BEFORE", "STEP", "Held", "in_batches", "maker"]
 
 BEFORE: Final = (
     *KEY,
@@ -41,26 +46,45 @@ STEP: Final = pa.field("step", pa.string())
 _BATCH_ROWS: Final = 4096
 _BATCH_SIZE: Final = 16 << 20
 """Bytes of a batch, about."""
+_WINDOWS: Final = 16
+"""Windows that rows wait for others,"""
+_ENOUGH: Final = 256
+"""or until there are so many."""
+_SMALL: Final = 1 << 20
+"""Bytes of frames of a window whose rows do not wait."""
 _NS: Final = 1000
+_TEXTS: Final = 3
+_BEFORE: Final = 8
+"""Bytes of a request before its client id."""
+_LARGEST: Final = 1 << 16
+"""Bytes of a body of which the first may count alone."""
+
+Array = Any
 
 
 class _Maker(Maker):
     sees_all = True
 
-    def __init__(self, history: History, schema: pa.Schema, run: Run) -> None:
+    def __init__(self, history: History, columns: Callable[[], Columns] | None, schema: pa.Schema, run: Run) -> None:
         self._schema = schema
         self._as_steps = STEP.name in schema.names
         self._steps = Steps(run.name, history.reads, run.options["limits"], secrets=run.options["secrets"])
         self._topics = Topics(run.topics, secrets=run.options["secrets"], learns=run.learns)
-        self._at_end = history.at_end and not run.later
+        self._at_end = history.at_end and not (run.later or run.carried)
+        usual = run.options["limits"] == DEFAULT_LIMITS
+        self._heads = _Heads(history) if usual and history.heads else None
+        self._columns = columns() if usual and columns is not None else None
         story = run.memory.get(history.name)
         if story is None or not run.goes_on:
             story = run.memory[history.name] = Story(history)
         self._story: Story = story
+        self._held = Held(partial(in_batches, schema=schema))
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         self._topics.learn(frames)
-        steps = self._steps.of(frames, self._topics.name)
+        window = self._steps.of(frames, self._topics.name, self._heads, self._columns)
+        if window is None:
+            return iter(())
         if self._as_steps:
             rows: Iterable[Row] = (
                 {
@@ -71,20 +95,98 @@ class _Maker(Maker):
                     "status": one.status,
                     STEP.name: packed(one),
                 }
-                for one in steps
+                for one in window
             )
         else:
-            rows = (row for one in steps for row in self._story.take(one))
-        return in_batches(rows, self._schema)
+            rows = self._story.window(window)
+        return self._held.put(rows, frames)
 
     def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
-        if self._at_end and not self._as_steps:
-            yield from in_batches(self._story.over(), self._schema)
+        more = self._story.over() if self._at_end and not self._as_steps else iter(())
+        return self._held.rest(more)
 
 
-def maker(history: History) -> Callable[[pa.Schema, Run], Maker]:
-    """What ``CaptureTable.maker`` is for a history."""
-    return partial(_Maker, history)
+class Held:
+    """Rows that wait for others: a batch of a few rows takes as long as one of many. ``made`` makes batches of rows.
+
+    Rows of small windows do not wait: somebody may follow a capture that is being made.
+    """
+
+    def __init__(self, made: Callable[[list[Row]], Iterator[pa.RecordBatch]]) -> None:
+        self._made = made
+        self._rows: list[Row] = []
+        self._windows = 0
+
+    def put(self, rows: Iterable[Row], frames: Frames) -> Iterator[pa.RecordBatch]:
+        """Takes the rows of a window. Gives batches of those that have waited long enough."""
+        for row in rows:
+            self._rows.append(row)
+            if len(self._rows) >= _BATCH_ROWS:
+                yield from self.rest(())
+        self._windows += 1
+        small = self._rows and int(frames["seen"].sum()) < _SMALL
+        if small or self._windows >= _WINDOWS or len(self._rows) >= _ENOUGH:
+            yield from self.rest(())
+
+    def rest(self, rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+        """Batches of all rows that wait, and of ``rows``."""
+        waiting, self._rows, self._windows = self._rows, [], 0
+        yield from self._made(waiting)
+        for row in rows:
+            self._rows.append(row)
+            if len(self._rows) >= _BATCH_ROWS:
+                waiting, self._rows = self._rows, []
+                yield from self._made(waiting)
+        waiting, self._rows = self._rows, []
+        yield from self._made(waiting)
+
+
+class _Heads:
+    """Finds how much of each body counts: ``kwire.history.steps.Heads``."""
+
+    def __init__(self, history: History) -> None:
+        self._programs = Programs(partial(_head, history.heads), _TEXTS)
+        self._kinds = np.zeros(max(history.reads) + 1, bool)
+        self._kinds[[*history.heads, *history.errors]] = True
+
+    def __call__(self, frames: Frames, rows: Array) -> Array:
+        made = np.full(len(rows), -1)
+        some = np.flatnonzero(self._kinds[2 * frames["api"][rows] + frames["response"][rows]])
+        some = some[(frames["status"][rows[some]] == Status.OK) & (frames["seen"][rows[some]] <= _LARGEST)]
+        if not len(some):
+            return made
+        right, found, failures = self._programs.run(frames, rows[some])
+        # Rows are in the order of their numbers.
+        at = some if len(right) == len(some) else some[np.searchsorted(rows[some], right)]
+        job = job_column(found)
+        response = frames["response"][right]
+        # Of a response nothing counts, unless there is an error code.
+        made[at[response == 1]] = 0
+        made[at[job[response[job] == 1]]] = -1
+        found = found[response[job] == 0]
+        job = job_column(found)
+        ends = [value_column(found, one) + length_column(found, one).clip(0) for one in range(_TEXTS)]
+        made[at[job]] = np.max(ends, axis=0) - frames["off"][right[job]] - _BEFORE
+        for one in failures:
+            made[np.flatnonzero(rows == one.row)] = -1
+        return made
+
+
+def _head(fields: Mapping[int, tuple[str, ...]], api: int, response: int, version: int) -> Program | None:
+    """Of a request the texts before the field after which nothing counts, of a response its error codes."""
+    both = layouts(api, response, version, secrets=True)
+    if both is None:
+        return None
+    if response:
+        return compile_program(both, {}, errors=True)
+    wanted = fields[2 * api + response]
+    texts = [one.name for one in both[-1].fields if one.name in wanted]
+    return compile_program(both, texts, emit_after=next(one for one in wanted if one in texts)) if texts else None
+
+
+def maker(history: History, columns: Callable[[], Columns] | None = None) -> Callable[[pa.Schema, Run], Maker]:
+    """What ``CaptureTable.maker`` is for a history. ``columns`` makes what finds in columns what bodies say."""
+    return partial(_Maker, history, columns)
 
 
 def in_batches(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -105,9 +207,10 @@ def _size(row: Mapping[str, Any]) -> int:
     """About how many bytes a row has."""
     made = 400
     for value in row.values():
-        if isinstance(value, str):
+        kind = type(value)
+        if kind is str:
             made += 4 * len(value)
-        elif isinstance(value, list):
+        elif kind is list:
             made += 100 * len(value)
     return made
 
@@ -122,15 +225,12 @@ def _shown(value: Any) -> Any:
 
 
 def _batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
-    def column(one: pa.Field) -> pa.Array:
-        values = [row.get(one.name) for row in rows]
-        if pa.types.is_timestamp(one.type):
-            values = [None if value is None else value // _NS for value in values]
-            return pa.array(values, pa.int64()).cast(pa.timestamp("us")).cast(TIMESTAMP)
-        try:
-            return pa.array(values, one.type)
-        except UnicodeEncodeError:
-            # Texts on the wire may be any bytes.
-            return pa.array([_shown(value) for value in values], one.type)
-
-    return pa.RecordBatch.from_arrays([column(one) for one in schema], schema=schema)
+    times = [one.name for one in schema if pa.types.is_timestamp(one.type)]
+    made = [row | {name: value // _NS for name in times if (value := row.get(name)) is not None} for row in rows]
+    type_ = pa.struct(list(schema))
+    try:
+        found = pa.array(made, type_)
+    except UnicodeEncodeError:
+        # Texts on the wire may be any bytes.
+        found = pa.array([_shown(one) for one in made], type_)
+    return pa.RecordBatch.from_arrays(found.flatten(), schema=schema)

@@ -9,30 +9,33 @@ Rules kept here:
 - Ranges of a Fetch response are those of its batches, by their headers. Nothing is decompressed. Batches that follow
   each other are one range. Control batches are none.
 - Followers and share consumers are no readers here.
-- Offsets that are committed in a transaction (TxnOffsetCommit) only say of which group a client is.
+- Offsets of a transaction (TxnOffsetCommit) are a commit once a broker has accepted EndTxn with a commit. Where packets
+  of their connection are missing in between, they are none.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from kwire import stored
 from kwire.capture.frames import Frames
 from kwire.errors import KwireError
-from kwire.history.journeys import EVENT, NONE, Journeys, Kind, Way
+from kwire.history.journeys import EVENT, NONE, Journeys, Kind, Way, check
 from kwire.kernels.engine import choose
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
 from kwire.kernels.partitions import count_records
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
-from kwire.records.arrow_types import DICTIONARY, TIMESTAMP
+from kwire.records.arrow_types import TIMESTAMP
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
-from kwire.tables.definition import CaptureTable, Maker, Run, words
+from kwire.tables.definition import ByRow, CaptureTable, Maker, Run, words
+from kwire.tables.filters import API
 from kwire.tables.frames import OF_BROKERS
 from kwire.tables.locating import Programs, layouts
 from kwire.tables.showing import Column
@@ -151,7 +154,15 @@ R_PARTITION: Final = 2
 _KINDS: Final = np.zeros(2 * max(ApiKey) + 2, np.uint8)
 for _api, _response in _OF:
     _KINDS[2 * _api + _response] = 1
-_KINDS[2 * ApiKey.OFFSET_FETCH] = 1
+_KINDS[[2 * ApiKey.OFFSET_FETCH, 2 * ApiKey.TXN_OFFSET_COMMIT + 1, 2 * ApiKey.END_TXN, 2 * ApiKey.END_TXN + 1]] = 1
+_EVENT_OF: Final = np.full(len(_KINDS), NONE, np.int8)
+for _place, _event in zip(
+    _OF,
+    (Kind.PRODUCE, Kind.ACKNOWLEDGED, Kind.ASK, Kind.FETCH, Kind.COMMIT, Kind.COMMITTED, Kind.GROUP),
+    strict=True,
+):
+    _EVENT_OF[2 * _place[0] + _place[1]] = _event
+_BLANK: Final = np.array((NONE,) * len(EVENT), EVENT)
 
 
 def _program(secrets: bool, api: int, response: int, version: int) -> Program | None:
@@ -183,28 +194,113 @@ class _Texts:
         return found
 
 
+_Producer = tuple[str | None, int, int]
+"""Type: transactional id, producer id and epoch."""
+
+
+class _Transactions:
+    """Offsets that wait for the end of their transaction."""
+
+    def __init__(self) -> None:
+        self.asked: dict[tuple[int, int], tuple[_Producer, Array | bool]] = {}
+        """By connection and correlation id: commits (``EVENT``), or whether EndTxn asks for a commit."""
+        self.accepted: dict[_Producer, Array] = {}
+
+    def ask(self, key: tuple[int, int], producer: _Producer, what: Array | bool) -> None:
+        """A request."""
+        self.asked.pop(key, None)
+        self.asked[key] = producer, what
+        if len(self.asked) > _MOST_TRANSACTIONS:
+            del self.asked[next(iter(self.asked))]
+
+    def accept(self, producer: _Producer, commits: Array) -> None:
+        """A broker has accepted offsets."""
+        known = self.accepted.pop(producer, np.zeros(0, EVENT))
+        self.accepted[producer] = np.concatenate([known, commits])[-_MOST_TRANSACTIONS:]
+        if len(self.accepted) > _MOST_TRANSACTIONS:
+            del self.accepted[next(iter(self.accepted))]
+
+    def lose(self, connection: int) -> None:
+        """Packets of a connection are missing: how transactions end whose offsets it has is not known."""
+        self.asked = {key: one for key, one in self.asked.items() if key[0] != connection}
+        self.accepted = {key: one for key, one in self.accepted.items() if connection not in one["connection"]}
+
+    def rename(self, numbers: Callable[[Array], Array]) -> None:
+        """Partitions have other numbers."""
+        for one in (*(what for _, what in self.asked.values()), *self.accepted.values()):
+            if isinstance(one, np.ndarray):
+                one["part"] = numbers(one["part"])
+
+    def save(self) -> list[Any]:
+        """What was accepted, as JSON has it."""
+        return [[list(producer), one.tolist()] for producer, one in self.accepted.items()]
+
+    def restore(self, state: Any, sizes: tuple[int, int, int]) -> None:
+        """Takes over what ``save`` gave. Raises one of ``stored.UNFIT``."""
+        for (name, number, epoch), some in state:
+            key = (
+                None if name is None else stored.text(name),
+                stored.number(number, -1),
+                stored.number(epoch, -(1 << 15)),
+            )
+            made = np.array([tuple(stored.number(value, -(1 << 63)) for value in one) for one in some], EVENT)
+            check(made, sizes)
+            self.accepted[key] = made
+
+
 class _State:
     """What one part of a capture leaves to the next."""
 
     def __init__(self) -> None:
         self.journeys = Journeys()
+        self.transactions = _Transactions()
         self.topics = _Texts()
         self.whos = _Texts()
+        self.brokers: list[bool] = []
+        """Which of them are brokers."""
         self.groups = _Texts()
         self.captures: list[tuple[int, str]] = []
         """From which frame on the capture has which name."""
+
+    def save(self) -> dict[str, Any]:
+        """All of it, as JSON has it."""
+        return {
+            "journeys": self.journeys.save(),
+            "transactions": self.transactions.save(),
+            "topics": self.topics.known,
+            "whos": [list(one) for one in self.whos.known],
+            "groups": self.groups.known,
+            "captures": [list(one) for one in self.captures],
+        }
+
+    def restore(self, state: Any) -> None:
+        """Takes over what ``save`` gave. Raises one of ``stored.UNFIT``."""
+        for name in state["topics"]:
+            self.topics.number(stored.text(name))
+        for host, client in state["whos"]:
+            self.whos.number((stored.text(host), None if client is None else stored.text(client)))
+        for name in state["groups"]:
+            self.groups.number(None if name is None else stored.text(name))
+        self.captures = [(stored.number(first, 0), stored.text(name)) for first, name in state["captures"]]
+        if not self.captures:
+            raise ValueError("no captures")
+        sizes = len(self.topics.known), len(self.whos.known), len(self.groups.known)
+        self.journeys.restore(state["journeys"], sizes)
+        self.transactions.restore(state["transactions"], sizes)
 
 
 class _Maker(Maker):
     def __init__(self, schema: pa.Schema, run: Run) -> None:
         self._schema = schema
         secrets = run.options["secrets"]
-        self._name, self._later = run.name, run.later
+        self._name, self._later = run.name, run.later or run.carried
         self._topics = Topics(run.topics, secrets=secrets, learns=run.learns)
         self._programs = Programs(partial(_program, secrets), _REGISTERS)
         self._names = Names()
         self._state: _State = run.memory.setdefault("journeys", _State()) if run.goes_on else _State()
         self._begun = False
+        self._until = 0
+        """The number of the first frame that was not seen yet."""
         self._clients: dict[tuple[int, int], int] = {}
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
@@ -213,7 +309,7 @@ class _Maker(Maker):
         if not len(frames):
             return
         numbers = frames.numbers
-        until = int(numbers.max()) + 1
+        until = self._until = int(numbers.max()) + 1
         if not self._begun:
             self._begun = True
             state.captures.append((int(numbers.min()), self._name))
@@ -223,14 +319,18 @@ class _Maker(Maker):
             old = state.topics.number(uuid_text(_uuid(id_)))
             new = state.topics.number(name)
             before = events["order"] <= cut
-            yield from self._rows(state.journeys.add(events[before], cut + 1))
+            yield from self._rows(state.journeys.add(events[before], cut + 1, now=True))
             state.journeys.rename(partial(_renamed, old, new))
+            state.transactions.rename(partial(_renamed, old, new))
             events = events[~before]
         yield from self._rows(state.journeys.add(events, until))
 
     def rest(self, tracker: Any) -> Iterator[pa.RecordBatch]:
-        if not self._later:
-            yield from self._rows(self._state.journeys.rest())
+        journeys = self._state.journeys
+        # What goes on gives now what is known.
+        yield from self._rows(
+            journeys.add(np.zeros(0, EVENT), self._until, now=True) if self._later else journeys.rest()
+        )
 
     # -- events
 
@@ -241,14 +341,7 @@ class _Maker(Maker):
         rows, found, _ = self._programs.run(frames, there)
         of = rows[job_column(found)]
         api, response = frames["api"][of], frames["response"][of]
-        kinds = np.select(
-            [
-                (api == key) & (response == side)
-                for key, side in _OF
-            ],
-            [Kind.PRODUCE, Kind.ACKNOWLEDGED, Kind.ASK, Kind.FETCH, Kind.COMMIT, Kind.COMMITTED, Kind.GROUP],
-            NONE,
-        )  # fmt: skip
+        kinds = _EVENT_OF[2 * api + response].astype(np.int64)
         made = self._of_frames(frames, of, kinds)
         made["part"] = self._parts(frames, found, of)
         values = [value_column(found, register) for register in range(_REGISTERS)]
@@ -267,16 +360,18 @@ class _Maker(Maker):
         made["group"][at] = named[numbers]
         made = made[(kinds != Kind.FETCH) & ((kinds != Kind.ASK) | (made["first"] >= 0))]
         fetched = self._fetched(frames, found, of, kinds == Kind.FETCH)
-        made = np.concatenate([lost, made, fetched, *self._offsets_fetched(frames, there)])
+        made = np.concatenate(
+            [lost, made, fetched, *self._offsets_fetched(frames, there), *self._in_transactions(frames, there, lost)]
+        )
         reads = np.isin(made["kind"], (Kind.ASK, Kind.FETCH))
-        brokers = np.array([_is_broker(client) for _, client in self._state.whos.known], bool)
-        return made[~(reads & np.append(brokers, False)[made["who"]])]
+        known, brokers = self._state.whos.known, self._state.brokers
+        brokers += [_is_broker(client) for _, client in known[len(brokers) :]]
+        return made[~(reads & np.array([*brokers, False], bool)[made["who"]])]
 
     def _of_frames(self, frames: Frames, of: Array, kinds: Array) -> Array:
         """Events with what is known of their frames."""
         made = np.empty(len(of), EVENT)
-        for name in EVENT.names or ():
-            made[name] = NONE
+        made[:] = _BLANK
         made["kind"], made["order"] = kinds, frames.numbers[of]
         time, latency = frames["time"][of], frames["latency"][of]
         made["time"] = np.where(time == NO_TIME, NONE, time)
@@ -288,35 +383,29 @@ class _Maker(Maker):
     def _who(self, frames: Frames, of: Array) -> Array:
         slots, sides, clients = frames["slot"][of], frames["client_side"][of], frames["client"][of]
         numbers = frames.of_connections("number", slots)
-        distinct, first, which = np.unique(
-            np.stack([numbers, clients], axis=1), axis=0, return_index=True, return_inverse=True
-        )
+        width = int(clients.max(initial=0)) + 2
+        distinct, which = columns.distinct(slots.astype(np.int64) * width + clients + 1)
+        first = np.empty(len(distinct), np.int64)
+        first[which[::-1]] = np.arange(len(of) - 1, -1, -1)
         found = np.empty(len(distinct), np.int64)
-        for place, (number, client) in enumerate(distinct.tolist()):
+        for place, row in enumerate(first.tolist()):
+            number, client = int(numbers[row]), int(clients[row])
             known = self._clients.get((number, client))
             if known is None:
-                row = int(first[place])
                 host = frames.ends(int(slots[row]))[int(sides[row]) & 1].host
                 known = self._state.whos.number((host, frames.client_id(client)))
                 if len(self._clients) >= _MOST_CLIENTS:
                     self._clients.clear()
                 self._clients[number, client] = known
             found[place] = known
-        return found[which.reshape(-1)]
+        return found[which]
 
     def _parts(self, frames: Frames, found: Array, of: Array) -> Array:
         """A number for topic and partition: that of the topic in its upper half."""
-        which = np.arange(len(found))
-        number = np.full(len(found), NONE)
-        for texts in (
-            self._topics.ids(frames.data, found),
-            self._topics.names(frames.data, found, frames.numbers[of]),
-        ):
-            coded = columns.in_type(texts.column(which), DICTIONARY)
-            known = [NONE if one is None else self._state.topics.number(one) for one in coded.dictionary.to_pylist()]
-            index = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-            mine = np.array([*known, NONE], np.int64)[index]
-            number = np.where(mine >= 0, mine, number)
+        number = self._topics.names(frames.data, found, frames.numbers[of]).numbered(self._state.topics.number)
+        if (number < 0).any():
+            by_id = self._topics.ids(frames.data, found).numbered(self._state.topics.number)
+            number = np.where(number < 0, by_id, number)
         return _part(number, value_column(found, R_PARTITION))
 
     def _produced(self, frames: Frames, found: Array, made: Array, at: Array) -> None:
@@ -362,6 +451,66 @@ class _Maker(Maker):
                 made["group"], made["part"] = groups, _part(topics, partitions)
                 yield made
 
+    def _in_transactions(self, frames: Frames, there: Array, lost: Array) -> Iterator[Array]:
+        """Commits of offsets in transactions, with the end of these: few frames."""
+        known = self._state.transactions
+        api = frames["api"][there]
+        rows = there[
+            ((api == ApiKey.TXN_OFFSET_COMMIT) | (api == ApiKey.END_TXN)) & (frames["status"][there] == Status.OK)
+        ]
+        gaps = list(zip(lost["order"].tolist(), lost["connection"].tolist(), strict=True))
+        gaps.sort(reverse=True)
+        rows = rows[np.argsort(frames.numbers[rows], kind="stable")]
+        connections = frames.of_connections("number", frames["slot"][rows]).tolist()
+        for row, connection, id_ in zip(rows.tolist(), connections, frames["id"][rows].tolist(), strict=True):
+            frame = frames[row]
+            while gaps and gaps[-1][0] < frame.number:
+                known.lose(gaps.pop()[1])
+            try:
+                body = frame.body
+            except KwireError:
+                continue
+            key = connection, id_
+            if not frame.is_response:
+                producer = body.transactional_id, body.producer_id, body.producer_epoch
+                ends = frame.api_key == ApiKey.END_TXN
+                known.ask(key, producer, bool(body.committed) if ends else self._committing(frames, row, body))
+                continue
+            producer, what = known.asked.pop(key, (None, None))
+            if producer is None:
+                continue
+            if isinstance(what, np.ndarray):
+                good = {
+                    (self._topic(topic, frame.number) << 32) | (one.partition_index & 0xFFFFFFFF)
+                    for topic in body.topics
+                    for one in topic.partitions
+                    if not one.error_code
+                }
+                known.accept(producer, what[np.isin(what["part"], list(good))])
+            elif not body.error_code:
+                commits = known.accepted.pop(producer, np.zeros(0, EVENT))
+                if what and len(commits):
+                    yield from (commits, _committed(commits, self._of_frames(frames, np.array([row]), Kind.COMMITTED)))
+        for _, connection in gaps:
+            known.lose(connection)
+
+    def _topic(self, topic: Any, frame: int) -> int:
+        name = topic.name or self._topics.name(topic.topic_id, frame) or uuid_text(topic.topic_id)
+        return self._state.topics.number(name)
+
+    def _committing(self, frames: Frames, row: int, body: Any) -> Array:
+        """The commits of a TxnOffsetCommit request."""
+        places = [
+            (self._topic(topic, int(frames.numbers[row])), one.partition_index, one.committed_offset)
+            for topic in body.topics
+            for one in topic.partitions
+        ]
+        topics, partitions, offsets = np.array(places, np.int64).reshape(-1, 3).T
+        made = self._of_frames(frames, np.full(len(places), row), np.full(len(places), Kind.COMMIT))
+        made["part"], made["first"] = _part(topics, partitions), offsets
+        made["group"] = self._state.groups.number(body.group_id)
+        return made
+
     # -- rows
 
     def _rows(self, rows: Array) -> Iterator[pa.RecordBatch]:
@@ -382,6 +531,8 @@ class _Maker(Maker):
             begins = np.array([one for one, _ in self._state.captures])
             which = np.maximum(np.searchsorted(begins, order, "right") - 1, 0)
             return columns.pick([text for _, text in self._state.captures], which)
+        if name == API:
+            return pa.array(np.where(way == Way.UNDELIVERED, ApiKey.PRODUCE, ApiKey.FETCH).astype(np.int16))
         if name == "topic":
             return _texts(self._state.topics.known, rows["part"] >> 32)
         if name == "partition":
@@ -429,6 +580,8 @@ _LATENCIES: Final = {
 }
 _ROWS: Final = 1 << 14
 _MOST_CLIENTS: Final = 1 << 16
+_MOST_TRANSACTIONS: Final = 1 << 12
+"""Requests, transactions, and offsets of one of them that wait."""
 _LATEST_MS: Final = 1 << 43
 """Milliseconds that nanoseconds can hold."""
 
@@ -441,6 +594,14 @@ def _uuid(data: bytes) -> Any:
     from uuid import UUID
 
     return UUID(bytes=data)
+
+
+def _committed(commits: Array, end: Array) -> Array:
+    """Answers to commits, at the end of their transaction."""
+    made = commits.copy()
+    made["kind"], made["asked"], made["first"] = Kind.COMMITTED, commits["time"], 0
+    made["order"], made["time"] = end["order"][0], end["time"][0]
+    return made
 
 
 def _part(topics: Array, partitions: Array) -> Array:
@@ -538,8 +699,9 @@ TABLE: Final = CaptureTable(
     file="capture",
     statuses=words(STATUSES),
     maker=_Maker,
-    filters=False,
+    by_row=ByRow(times=("fetched", "produced"), clients=("client_id", "producer_client_id"), topics=("topic",)),
     in_order=True,
+    remembers=_State,
     dictionaries=True,
     shown=(
         Column("produced", showing.time("produced")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -14,7 +14,6 @@ from kwire.kernels.engine import Engine, choose
 from kwire.kernels.programs import JOB, Program, ProgramSet, Trouble, locate, locate_parts
 from kwire.protocol.headers import request_header_version, response_header_version
 from kwire.schema.model import ArrayLayout, FieldLayout, StructLayout, layout
-from kwire.tables.columns import distinct
 
 __all__ = ["Failure", "Programs", "layouts"]
 
@@ -58,8 +57,12 @@ def _without_secrets(struct: StructLayout) -> StructLayout:
     return replace(struct, fields=tuple(map(shown, struct.fields)), tagged=tuple(map(shown, struct.tagged)))
 
 
-_MESSAGES: Final = 1 << 17
-"""API keys and directions, twice as many as there are. What has no key may get any of them."""
+_MESSAGES: Final = 1 << 9
+"""API keys and directions: more than Kafka has."""
+_VERSIONS: Final = 1 << 5
+"""Versions of a message: more than Kafka has."""
+_NONE: Final = -1
+_NEW: Final = -2
 
 
 class Failure:
@@ -92,7 +95,10 @@ class Programs:
         self._make = make
         self._registers = registers
         self._programs: dict[tuple[int, int], Program] = {}
-        self._none: set[tuple[int, int]] = set()
+        self._begins: Array = np.full((_MESSAGES, _VERSIONS), _NEW)
+        """By kind of message and version: where its program begins."""
+        self._others: dict[tuple[int, int], int] = {}
+        """The same of those that the table has no room for."""
         self._joined = ProgramSet({}, registers)
 
     def run(self, frames: Frames, rows: Array) -> tuple[Array, Array, list[Failure]]:
@@ -122,29 +128,46 @@ class Programs:
 
     def _jobs(self, frames: Frames, rows: Array) -> tuple[Array, Array, Engine]:
         """Those of the rows that have a program, a table of JOB for them, and the engine for so much."""
-        # One number for each kind of message: version, API key, direction.
-        message = frames["api"][rows] * 2 + frames["response"][rows]
-        width = int(message.max(initial=0)) + 1
-        if message.min(initial=0) < 0:
-            width = _MESSAGES
-        used, index = distinct(frames["version"][rows] * width + message)
-        keys = [(kind % width, kind // width) for kind in used.tolist()]
-        new = False
-        for key in keys:
-            if key not in self._programs and key not in self._none:
-                made = self._make(key[0] >> 1, key[0] & 1, key[1])
-                if made is None:
-                    self._none.add(key)
-                else:
-                    self._programs[key] = made
-                    new = True
-        if new:
-            self._joined = ProgramSet(self._programs, self._registers)
-        begins = np.array([self._joined.start(*key) for key in keys], np.int64)
-        code = begins[index] if len(used) else np.zeros(0, np.int64)
-        rows, code = rows[code >= 0], code[code >= 0]
+        message, version = frames["api"][rows] * 2 + frames["response"][rows], frames["version"][rows]
+        code = self._begin(message, version)
+        if len(code) and code.min() < 0:
+            rows, code = rows[code >= 0], code[code >= 0]
         jobs = np.empty(len(rows), JOB)
+        seen = frames["seen"][rows]
         jobs["start"] = frames["off"][rows]
-        jobs["end"] = jobs["start"] + frames["seen"][rows]
+        jobs["end"] = jobs["start"] + seen
         jobs["program"] = code
-        return rows, jobs, choose(int(frames["seen"][rows].sum()))
+        return rows, jobs, choose(int(seen.sum()))
+
+    def _begin(self, message: Array, version: Array) -> Array:
+        """Where the program of each frame begins, -1 where there is none. Programs are made that are not there yet."""
+        if not len(message):
+            return np.zeros(0, np.int64)
+        if message.min() < 0 or version.min() < 0 or message.max() >= _MESSAGES or version.max() >= _VERSIONS:
+            # What has no key, or one that the table has no room for.
+            fits = (message >= 0) & (version >= 0) & (message < _MESSAGES) & (version < _VERSIONS)
+            made = np.full(len(message), _NONE)
+            made[fits] = self._begin(message[fits], version[fits])
+            keys = list(zip(message[~fits].tolist(), version[~fits].tolist(), strict=True))
+            self._make_all({one for one in keys if one not in self._others})
+            made[~fits] = [self._others[one] for one in keys]
+            return made
+        found = self._begins[message, version]
+        if found.min() == _NEW:
+            self._make_all(set(zip(message[found == _NEW].tolist(), version[found == _NEW].tolist(), strict=True)))
+            found = self._begins[message, version]
+        return found
+
+    def _make_all(self, keys: Iterable[tuple[int, int]]) -> None:
+        """Makes programs for kinds of messages and their versions."""
+        new = sorted(keys)
+        for key in new:
+            made = None if key[0] < 0 else self._make(key[0] >> 1, key[0] & 1, key[1])
+            if made is not None:
+                self._programs[key] = made
+        if not new:
+            return
+        self._joined = ProgramSet(self._programs, self._registers)
+        for key in [*new, *self._programs]:
+            fits = 0 <= key[0] < _MESSAGES and 0 <= key[1] < _VERSIONS
+            (self._begins if fits else self._others)[key] = self._joined.start(*key)

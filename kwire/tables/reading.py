@@ -14,7 +14,7 @@ from kwire.naming import no_such
 from kwire.options import CaptureOptions, FilterOptions, StreamedOptions, check_tables, chosen, settled
 from kwire.tables import CAPTURE, EVENTS, names, table
 from kwire.tables.definition import DIRECTIONS, CaptureTable, Maker, Run
-from kwire.tables.filters import Filter
+from kwire.tables.filters import API, Filter
 from kwire.tls import KeyLog
 from kwire.wire import parse_uuid, printable
 
@@ -143,6 +143,7 @@ def read(
         memory=memory,
         goes_on=part is not None,
         later=part is not None and part.left is None,
+        carried=part is not None and part.carried,
         answers=None if part is None else part.answers,
         options=how,
         only=only,
@@ -216,13 +217,18 @@ class _Filtered(Maker):
     """Makes the rows that a filter leaves."""
 
     def __init__(self, table: CaptureTable, schema: pa.Schema, run: Run, only: Filter) -> None:
+        import pyarrow as pa
+
         self._schema = schema
         self._only = only
-        if only.status is not None and "status" not in schema.names:
-            schema = schema.append(table.schema.field("status"))
+        self._by = table.by_row
+        looks_at = ["status"] if only.status is not None else []
+        for one in looks_at if self._by is None else only.needed(self._by):
+            if one not in schema.names:
+                schema = schema.append(pa.field(API, pa.int16()) if one == API else table.schema.field(one))
         self._maker = table.maker(schema, run)
         self._speaks: Maker | None = None
-        if only.topics is not None and not self._maker.sees_all:
+        if only.topics is not None and not self._maker.sees_all and self._by is None:
             # Which frames speak of a topic is known by what they say of its partitions.
             partitions = of_capture("partitions")
             self._speaks = partitions.maker(partitions.chosen(["frame"]), run)
@@ -230,7 +236,7 @@ class _Filtered(Maker):
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         import numpy as np
 
-        if not self._maker.sees_all:
+        if not self._maker.sees_all and self._by is None:
             wanted = self._only.frames(frames)
             if self._speaks is not None:
                 numbers = [batch.column(0).to_numpy() for batch in self._speaks.batches(frames)]
@@ -248,6 +254,10 @@ class _Filtered(Maker):
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        if self._by is not None:
+            for batch in batches:
+                yield batch.filter(self._only.rows(self._by, batch)).select(self._schema.names)
+            return
         if self._only.status is None:
             yield from batches
             return

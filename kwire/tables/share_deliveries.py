@@ -13,8 +13,9 @@ from kwire.history.fold import STATUSES
 from kwire.history.shares import DELIVERIES, OUTCOMES
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.tables import showing
-from kwire.tables.definition import CaptureTable
+from kwire.tables.definition import ByRow, CaptureTable
 from kwire.tables.histories import AFTER, BEFORE, STEP, maker
+from kwire.tables.share_steps import ShareColumns
 from kwire.tables.showing import Column
 
 __all__ = ["SCHEMA", "TABLE"]
@@ -63,8 +64,8 @@ TABLE: Final = CaptureTable(
     file="capture",
     statuses=STATUSES,
     words={"outcome": OUTCOMES},
-    maker=maker(DELIVERIES),
-    filters=False,
+    maker=maker(DELIVERIES, ShareColumns),
+    by_row=ByRow(topics=("topic",)),
     history=DELIVERIES,
     asked=(STEP,),
     shown=(

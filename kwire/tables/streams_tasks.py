@@ -13,7 +13,7 @@ from kwire.history.fold import STATUSES
 from kwire.history.tasks import ENDS, ROLES, TASKS
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.tables import showing
-from kwire.tables.definition import CaptureTable
+from kwire.tables.definition import ByRow, CaptureTable
 from kwire.tables.histories import AFTER, BEFORE, STEP, maker
 from kwire.tables.showing import Column
 
@@ -62,7 +62,7 @@ TABLE: Final = CaptureTable(
     statuses=STATUSES,
     words={"role": ROLES, "ended": ENDS},
     maker=maker(TASKS),
-    filters=False,
+    by_row=ByRow(),
     history=TASKS,
     asked=(STEP,),
     shown=(

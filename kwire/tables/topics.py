@@ -13,7 +13,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -33,7 +33,7 @@ from kwire.tables import columns
 from kwire.tables.locating import Programs, layouts
 from kwire.wire import uuid_text
 
-__all__ = ["R_TOPIC", "R_TOPIC_ID", "Names", "Topics", "numbers_of"]
+__all__ = ["R_TOPIC", "R_TOPIC_ID", "Names", "Spelled", "Topics", "numbers_of"]
 
 Array = Any
 
@@ -44,7 +44,10 @@ R_TOPIC_ID: Final = 1
 R_NAME, R_ID = range(2)
 """Registers of the programs that find both together."""
 
+_NAMES: Final = ("name", "topic_name", "topic")
+"""How schemas call the name of a topic beside its ``topic_id``."""
 _NO_TOPIC_ID: Final = bytes(16)
+_MOST_SPELLED: Final = 1 << 12
 _METADATA_ID: Final = METADATA_TOPIC_ID.bytes
 
 
@@ -69,6 +72,38 @@ class Names:
         """The string of each row as text."""
         number = self.numbers(data, rows, register)
         return columns.Texts(self.known, self.sizes, number)
+
+
+class Spelled:
+    """Texts and ids of a few rows, one by one: each is made once."""
+
+    def __init__(self) -> None:
+        self._texts: dict[bytes, str] = {}
+        self._ids: dict[bytes, tuple[UUID, str]] = {}
+
+    def text(self, data: Array, at: int, length: int) -> str | None:
+        """The text there. None for a negative length."""
+        if length < 0:
+            return None
+        key = data[at : at + length].tobytes()
+        known = self._texts.get(key)
+        if known is None:
+            if len(self._texts) >= _MOST_SPELLED:
+                self._texts.clear()
+            known = self._texts[key] = text_of(key)
+        return known
+
+    def id(self, data: Array, at: int) -> tuple[UUID, str] | None:
+        """The id there, and its text. None for none: ABSENT, or zero."""
+        key = data[at : at + 16].tobytes() if at >= 0 else _NO_TOPIC_ID
+        if key == _NO_TOPIC_ID:
+            return None
+        known = self._ids.get(key)
+        if known is None:
+            if len(self._ids) >= _MOST_SPELLED:
+                self._ids.clear()
+            known = self._ids[key] = UUID(bytes=key), uuid_text(UUID(bytes=key))
+        return known
 
 
 class Topics:
@@ -142,10 +177,9 @@ class Topics:
         """Takes the pairs of names and ids in the messages of a window that have both. New pairs are kept, in order."""
         self._name_of.update((id_, name) for _, id_, name in self._learnt)
         self._learnt = []
-        api = frames["api"]
-        if not self._learns or api.max(initial=0) <= ApiKey.FETCH:
+        rows = frames.once(_that_name, partial(_that_name, frames)) if self._learns else ()
+        if not len(rows):
             return []
-        rows = np.flatnonzero((frames["status"] == Status.OK) & _names_topics(api, frames["response"]))
         of_job, pairs, _ = self._pairs.run(frames, rows)
         data = frames.data
         number = frames.numbers[of_job[job_column(pairs)]]
@@ -164,10 +198,35 @@ class Topics:
         return new
 
 
-def _names_topics(api: Array, response: Array) -> Array:
-    """Which frames may name topics by name and id. ``_pair_program`` then decides by the layout."""
-    # Not Produce and Fetch, the bulk of the traffic, which never have both, and not messages without a layout.
-    return (api > ApiKey.FETCH) & (api <= max(schema.api_keys())) & (api != ApiKey.API_VERSIONS) & (response >= 0)
+@lru_cache(maxsize=1)
+def _kinds(generation: int) -> tuple[Array, Array]:
+    """1 for kinds of frames that may name topics by name and id, as ``Frames.with_body`` takes them, and 1 for those
+    that were looked at. ``_pair_program`` then decides by the layout."""
+    kinds = np.ones(2 * max(schema.api_keys()) + 2, np.uint8)
+    # Not Produce and Fetch, the bulk of the traffic, which never have both.
+    kinds[: 2 * ApiKey.FETCH + 2] = kinds[2 * ApiKey.API_VERSIONS : 2 * ApiKey.API_VERSIONS + 2] = 0
+    return kinds, 1 - kinds
+
+
+def _that_name(frames: Frames) -> Array:
+    """The frames that may name topics by name and id."""
+    if frames["api"].max(initial=0) <= ApiKey.FETCH:
+        return np.zeros(0, np.int64)
+    kinds, looked = _kinds(schema.generation())
+    rows = np.flatnonzero(frames.with_body(kinds) & (frames["status"] == Status.OK))
+    if len(rows):
+        _look(kinds, looked, 2 * frames["api"][rows] + frames["response"][rows])
+    return rows
+
+
+def _look(kinds: Array, looked: Array, met: Array) -> None:
+    """Looks at the kinds of messages that are met for the first time."""
+    for kind in np.unique(met[looked[met] == 0]).tolist():
+        api, response = kind >> 1, kind & 1
+        message = (schema.response if response else schema.request)(api)
+        found = (layouts(api, response, one, secrets=True) for one in (() if message is None else message.versions))
+        kinds[kind] = any(one is not None and _topic_pair(one[-1], "") is not None for one in found)
+        looked[kind] = 1
 
 
 def numbers_of(names: NameTable, data: Array, sets: Array, register: int) -> Array:
@@ -188,7 +247,7 @@ def _pair_program(secrets: bool, api: int, response: int, version: int) -> Progr
 def _topic_pair(struct: StructLayout, path: str) -> tuple[str, str, str] | None:
     """Paths of a topic's name, its id, and the later one of both, in the first struct that has both."""
     names = [one.name for one in struct.fields if isinstance(one.type, PrimitiveLayout)]
-    named = next((one for one in ("name", "topic_name", "topic") if one in names), None)
+    named = next((one for one in _NAMES if one in names), None)
     if named is not None and "topic_id" in names:
         last = max(named, "topic_id", key=names.index)
         return path + named, path + "topic_id", path + last

@@ -16,27 +16,31 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from kwire import stored
 from kwire.capture.frames import Frame, Frames
 from kwire.errors import KwireError
-from kwire.history.transactions import STATUSES, Step, Transactions
+from kwire.history.transactions import STATUSES, Step, Transactions, Write
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
 from kwire.protocol.error_codes import error_name
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.schema.keys import ApiKey
-from kwire.tables import columns, showing
-from kwire.tables.definition import CaptureTable, Maker, Run
+from kwire.tables import showing
+from kwire.tables.definition import ByRow, CaptureTable, Maker, Run
 from kwire.tables.frames import OF_BROKERS
+from kwire.tables.histories import Held
 from kwire.tables.locating import Programs, layouts
 from kwire.tables.showing import Column
-from kwire.tables.topics import Names, Topics
+from kwire.tables.topics import Names, Spelled, Topics
 
 __all__ = ["SCHEMA", "TABLE", "Steps"]
 
@@ -112,6 +116,14 @@ _CONTROL: Final = (
     ApiKey.TXN_OFFSET_COMMIT,
 )
 """APIs whose bodies are decoded: there are a few for each transaction."""
+_CONTROLS: Final = np.zeros(2 * max(_CONTROL) + 2, np.uint8)
+_CONTROLS[[2 * api + response for api in _CONTROL for response in (0, 1)]] = 1
+_LOST: Final = np.zeros(len(Status), bool)
+_LOST[[Status.GAP, Status.CUT_OFF, Status.UNPAIRED]] = True
+_MOST_SAID: Final = 1 << 12
+"""Bodies that are remembered,"""
+_LARGEST: Final = 512
+"""and bytes of the largest of them."""
 _BATCHED: Final = 4
 """The version of AddPartitionsToTxn from which brokers send it, for several transactions."""
 _MOST_ASKED: Final = 1 << 14
@@ -165,14 +177,79 @@ def _kinds(api: int, response: int) -> Array:
     return made
 
 
+@dataclass(slots=True, eq=False)
+class _Told:
+    """What a Produce frame says of a partition. ``of``: a ``Write`` has it."""
+
+    key: tuple[int, int]
+    """Connection and correlation id."""
+    frame: int
+    number: int
+    """Which of those of its frame it is, or more."""
+    said: dict[str, Any]
+    step: Callable[[], Step]
+    of: bool = False
+
+    @property
+    def place(self) -> tuple[tuple[int, int], str | None, int]:
+        """What a request and its response have in common."""
+        return self.key, self.said["topic"], self.said["partition"]
+
+
+def _place(one: tuple[int, int, Step | Write]) -> tuple[int, int]:
+    return one[:2]
+
+
+_About = tuple[int, int, int, int, int, int, int, int, int, int]
+"""Type: row, number, connection, time, response, id, version, slot, side and client of a frame."""
+
+
+def _key(about: _About) -> tuple[int, int]:
+    """Connection and correlation id."""
+    return about[2], 0 if about[5] == ABSENT else about[5]
+
+
+def _about(frames: Frames, rows: Array) -> list[_About]:
+    """What is known of some rows of ``frames``."""
+    names = ("time", "response", "id", "version", "slot", "client_side", "client")
+    connections = frames.of_connections("number", frames["slot"][rows]).tolist()
+    columns_ = (frames[name][rows].tolist() for name in names)
+    return list(zip(rows.tolist(), frames.numbers[rows].tolist(), connections, *columns_, strict=True))
+
+
+class Left:
+    """What one capture leaves to the next: the state machine, and what its steps are found by."""
+
+    def __init__(self) -> None:
+        self.fold = Transactions()
+        self.asked: dict[tuple[int, int], None] = {}
+        """Produce requests of transactions that wait, by connection and correlation id."""
+        self.readers: dict[int, int] = {}
+        """The isolation of readers, by connection."""
+
+    def save(self) -> dict[str, Any]:
+        """All of it, as JSON has it."""
+        readers = [[connection, level] for connection, level in self.readers.items()]
+        return {"fold": self.fold.save(), "asked": [list(key) for key in self.asked], "readers": readers}
+
+    def restore(self, state: Any) -> None:
+        """Takes over what ``save`` gave. Raises one of ``stored.UNFIT``."""
+        self.fold.restore(state["fold"])
+        for connection, id_ in state["asked"]:
+            self.asked[stored.number(connection, 0), stored.number(id_, -(1 << 31))] = None
+        for connection, level in state["readers"]:
+            self.readers[stored.number(connection, 0)] = stored.number(level, -128, 127)
+
+
 class Steps:
     """Finds the steps of transactions in the frames of a capture, in order."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, left: Left) -> None:
         secrets = run.options["secrets"]
         self._name = run.name
         self._topics = Topics(run.topics, secrets=secrets, learns=run.learns)
         self._names = Names()
+        self._spelled = Spelled()
 
         def programs(paths: dict[str, int], *, early: bool = False) -> Programs:
             return Programs(partial(_program, paths, list(paths)[-1], early, secrets), len(paths))
@@ -182,85 +259,140 @@ class Steps:
         self._answered = programs(_ANSWERED)
         self._fetched = programs(_FETCHED)
         self._isolation = programs(_paths("isolation_level"), early=True)
-        # A part of a whole goes on with what the part before it left.
-        left: tuple[dict[tuple[int, int], None], dict[int, int]] = ({}, {})
-        if run.goes_on:
-            left = run.memory.setdefault("transactions, asked", left)
-        self._asked, self._readers = left
-        """Transactional Produce requests that wait, by connection and correlation id; the isolation of readers by
-        connection."""
+        self._asked, self._readers = left.asked, left.readers
         self._clients: dict[tuple[int, int], dict[str, Any]] = {}
+        self._said: dict[tuple[int, bool, int, bytes], list[dict[str, Any]]] = {}
+        """What bodies say that were read before."""
 
-    def of(self, frames: Frames) -> list[Step]:
-        """The steps of a window."""
+    def of(self, frames: Frames) -> list[tuple[int, int, Step | Write]]:
+        """The steps of a window, each with its frame and its place there. A ``Write`` is there twice: as request and as
+        response."""
         self._topics.learn(frames)
-        return sorted(self._all(frames), key=lambda step: step.frame)
+        return sorted(self._all(frames), key=_place)
 
-    def _all(self, frames: Frames) -> Iterator[Step]:
-        yield from self._gaps(frames)
-        yield from self._controls(frames)
-        yield from self._writes(frames)
-        yield from self._acknowledged(frames)
-        yield from self._held(frames)
+    def _all(self, frames: Frames) -> Iterator[tuple[int, int, Step | Write]]:
+        yield from ((step.frame, 0, step) for step in self._gaps(frames))
+        yield from ((step.frame, 0, step) for step in self._controls(frames))
+        yield from self._produced_in(frames)
+        yield from ((step.frame, 0, step) for step in self._held(frames))
 
     def _steps(self, frames: Frames, rows: Array) -> dict[int, partial[Step]]:
         """For each row of ``frames`` what makes steps of it: they have what is known of the frame."""
-        made = {}
-        names = ("time", "response", "id", "version", "slot", "client_side", "client")
-        columns = (frames[name][rows].tolist() for name in names)
-        connections = frames.of_connections("number", frames["slot"][rows]).tolist()
-        about = zip(rows.tolist(), frames.numbers[rows].tolist(), connections, *columns, strict=True)
-        for row, number, connection, time, response, id_, version, slot, side, client in about:
-            who = self._clients.get((connection, client))
-            if who is None:
-                name = frames.client_id(client)
-                end = frames.ends(slot)[side & 1]
-                broker = name is not None and OF_BROKERS.fullmatch(name) is not None
-                who = {"client_host": end.host, "client_port": end.port, "client_id": name, "broker": broker}
-                if len(self._clients) >= _MOST_READERS:
-                    self._clients.clear()
-                self._clients[connection, client] = who
-            made[row] = partial(
-                Step,
-                response=response == 1,
-                capture=self._name,
-                connection=connection,
-                frame=number,
-                time=None if time == NO_TIME else time // 1000,
-                correlation_id=None if id_ == ABSENT else id_,
-                version=-1 if version == ABSENT else version,
-                **who,
-            )
-        return made
+        return {one[0]: self._maker(frames, one) for one in _about(frames, rows)}
+
+    def _maker(self, frames: Frames, about: _About) -> partial[Step]:
+        _, number, connection, time, response, id_, version, slot, side, client = about
+        who = self._clients.get((connection, client))
+        if who is None:
+            name = frames.client_id(client)
+            end = frames.ends(slot)[side & 1]
+            broker = name is not None and OF_BROKERS.fullmatch(name) is not None
+            who = {"client_host": end.host, "client_port": end.port, "client_id": name, "broker": broker}
+            if len(self._clients) >= _MOST_READERS:
+                self._clients.clear()
+            self._clients[connection, client] = who
+        return partial(
+            Step,
+            response=response == 1,
+            capture=self._name,
+            connection=connection,
+            frame=number,
+            time=None if time == NO_TIME else time // 1000,
+            correlation_id=None if id_ == ABSENT else id_,
+            version=-1 if version == ABSENT else version,
+            **who,
+        )
 
     # -- what is rare
 
     def _gaps(self, frames: Frames) -> Iterator[Step]:
-        lost = np.isin(frames["status"], (Status.GAP, Status.CUT_OFF, Status.UNPAIRED))
-        for step in self._steps(frames, np.flatnonzero(lost)).values():
-            yield step(kind="gap")
+        lost = np.flatnonzero(_LOST[frames["status"]])
+        if len(lost):
+            for step in self._steps(frames, lost).values():
+                yield step(kind="gap")
 
     def _controls(self, frames: Frames) -> Iterator[Step]:
-        wanted = np.isin(frames["api"], _CONTROL) & np.isin(frames["status"], (Status.OK, Status.TRAILING))
-        for row, step in self._steps(frames, np.flatnonzero(wanted)).items():
-            frame = frames[row]
-            try:
-                body = frame.body
-            except KwireError:
-                continue
-            yield from _control(step, frame, body)
+        rows = np.flatnonzero(frames.with_body(_CONTROLS) & (frames["status"] == Status.OK))
+        if not len(rows):
+            return
+        about = zip(*(frames[one][rows].tolist() for one in ("api", "version", "off", "seen")), strict=True)
+        for (row, step), (api, version, off, seen) in zip(self._steps(frames, rows).items(), about, strict=True):
+            response = bool(step.keywords["response"])
+            # Most are like one before them, but for the correlation id.
+            key = (api, response, version, frames.data[off + (4 if response else 8) : off + seen].tobytes())
+            found = self._said.get(key)
+            if found is None:
+                frame = frames[row]
+                try:
+                    body = frame.body
+                except KwireError:
+                    continue
+                found = list(_control(dict, frame, body))
+                if len(self._said) >= _MOST_SAID:
+                    self._said.clear()
+                if seen <= _LARGEST:
+                    self._said[key] = found
+            for said in found:
+                yield step(**said)
 
     # -- what is frequent
 
     def _topic(self, frames: Frames, rows: Array, of_frame: Array) -> list[str | None]:
-        which = np.arange(len(rows))
-        names = columns.in_type(
-            self._topics.names(frames.data, rows, frames.numbers[of_frame]).column(which), pa.string()
-        )
-        ids = columns.in_type(self._topics.ids(frames.data, rows).column(which), pa.string())
-        return [name or id_ for name, id_ in zip(names.to_pylist(), ids.to_pylist(), strict=True)]
+        made: list[str | None] = []
+        columns = (value_column(rows, 0), length_column(rows, 0), value_column(rows, 1), frames.numbers[of_frame])
+        for at, length, id_at, frame in zip(*(one.tolist() for one in columns), strict=True):
+            name = self._spelled.text(frames.data, at, length)
+            found = None if name else self._spelled.id(frames.data, id_at)
+            made.append(name if found is None else self._topics.name(found[0], frame) or found[1])
+        return made
 
-    def _writes(self, frames: Frames) -> Iterator[Step]:
+    def _produced_in(self, frames: Frames) -> Iterator[tuple[int, int, Step | Write]]:
+        """What Produce requests of transactions say, and their responses."""
+        asked = list(self._writes(frames))
+        told = list(self._acknowledged(frames, {one.key for one in asked}))
+        # In pairs, where one request and one response of a connection have this correlation id and name it once.
+        frames_of: dict[tuple[int, int], set[int]] = {}
+        for one in (*asked, *told):
+            frames_of.setdefault(one.key, set()).add(one.frame)
+        answers = {one.place: one for one in told}
+        often = {
+            place for some in (asked, told) for place, count in Counter(one.place for one in some).items() if count > 1
+        }
+        for one in asked:
+            answer = answers.get(one.place)
+            if (
+                answer is None or one.place in often or len(frames_of[one.key]) != 2 or answer.frame < one.frame
+                or answer.said["error"] != _error(0)
+            ):  # fmt: skip
+                self._asked.pop(one.key, None)
+                self._asked[one.key] = None
+                if len(self._asked) > _MOST_ASKED:
+                    del self._asked[next(iter(self._asked))]
+                yield one.frame, one.number, one.step()
+                continue
+            said = one.said
+            answer.of = True
+            write = Write(
+                name=said["transactional_id"],
+                partition=(said["topic"], said["partition"]),
+                producer=(said["producer_id"], said["producer_epoch"]),
+                records=said["records"],
+                record_bytes=said["record_bytes"],
+                connection=one.key[0],
+                correlation_id=one.key[1],
+                frame=one.frame,
+                offset=answer.said["offset"],
+                request=one.step,
+                response=answer.step,
+            )
+            yield one.frame, one.number, write
+            yield answer.frame, answer.number, write
+        yield from ((one.frame, one.number, one.step()) for one in told if not one.of)
+
+    def _step(self, frames: Frames, about: _About, said: Mapping[str, Any]) -> Step:
+        return self._maker(frames, about)(kind="produce", **said)
+
+    def _writes(self, frames: Frames) -> Iterator[_Told]:
         asked = np.flatnonzero(frames.with_body(_PRODUCE) & (frames["version"] >= 3))
         if not len(asked):
             return
@@ -271,59 +403,54 @@ class Steps:
         ids = ids[mine]
         names = self._names.numbers(frames.data, ids, R_TXN)
         of = dict(zip(rows[job_column(ids)].tolist(), (self._names.known[one] for one in names.tolist()), strict=True))
-        steps = self._steps(frames, np.array(list(of), np.int64))
         rows, sets, _ = self._produced.run(frames, np.array(list(of), np.int64))
+        sets = sets[length_column(sets, R_RECORDS) >= _HEADER]
+        if not len(sets):
+            return
         of_frame = rows[job_column(sets)]
         starts, lengths = value_column(sets, R_RECORDS), length_column(sets, R_RECORDS)
-        about = zip(
-            of_frame.tolist(), self._topic(frames, sets, of_frame), value_column(sets, R_INDEX).tolist(),
-            starts.tolist(), lengths.tolist(), strict=True,
+        said_ = zip(
+            _about(frames, of_frame), self._topic(frames, sets, of_frame), value_column(sets, R_INDEX).tolist(),
+            lengths.tolist(), *_first_batches(frames.data, starts, lengths), strict=True,
         )  # fmt: skip
-        for row, topic, partition, start, length in about:
-            if length < _HEADER:
-                continue
-            producer, epoch, count = _first_batch(frames.data, start, length)
-            made = steps[row](
-                kind="produce", transactional_id=of[row], topic=topic, partition=partition, producer_id=producer,
-                producer_epoch=epoch, records=count, record_bytes=length,
-            )  # fmt: skip
-            key = (made.connection, made.correlation_id or 0)
-            self._asked.pop(key, None)
-            self._asked[key] = None
-            if len(self._asked) > _MOST_ASKED:
-                del self._asked[next(iter(self._asked))]
-            yield made
+        for place, (about, topic, partition, length, producer, epoch, count) in enumerate(said_):
+            said = {
+                "transactional_id": of[about[0]], "topic": topic, "partition": partition, "producer_id": producer,
+                "producer_epoch": epoch, "records": count, "record_bytes": length,
+            }  # fmt: skip
+            yield _Told(_key(about), about[1], place, said, partial(self._step, frames, about, said))
 
-    def _acknowledged(self, frames: Frames) -> Iterator[Step]:
-        if not self._asked:
+    def _acknowledged(self, frames: Frames, asked: set[tuple[int, int]]) -> Iterator[_Told]:
+        if not self._asked and not asked:
             return
         rows = np.flatnonzero(frames.with_body(_PRODUCED_RESPONSE))
         numbers = frames.of_connections("number", frames["slot"][rows])
-        keys = zip(numbers.tolist(), frames["id"][rows].tolist(), strict=True)
-        mine = np.array([key in self._asked for key in keys], bool)
+        keys = zip(
+            numbers.tolist(), np.where(frames["id"][rows] == ABSENT, 0, frames["id"][rows]).tolist(), strict=True
+        )
+        mine = np.array([key in asked or key in self._asked for key in keys], bool)
         if not mine.any():
             return
-        rows = rows[mine]
-        steps = self._steps(frames, rows)
-        rows, said, _ = self._answered.run(frames, rows)
+        rows, said, _ = self._answered.run(frames, rows[mine])
         of_frame = rows[job_column(said)]
-        about = zip(
-            of_frame.tolist(), self._topic(frames, said, of_frame), value_column(said, R_INDEX).tolist(),
+        found = zip(
+            _about(frames, of_frame), self._topic(frames, said, of_frame), value_column(said, R_INDEX).tolist(),
             value_column(said, R_ERROR).tolist(), value_column(said, R_BASE).tolist(), strict=True,
         )  # fmt: skip
-        for row, topic, partition, error, base in about:
-            yield steps[row](kind="produce", topic=topic, partition=partition, error=_error(error), offset=base)
+        for place, (about, topic, partition, error, base) in enumerate(found):
+            what = {"topic": topic, "partition": partition, "error": _error(error), "offset": base}
+            yield _Told(_key(about), about[1], place, what, partial(self._step, frames, about, what))
 
     def _held(self, frames: Frames) -> Iterator[Step]:
         there = np.flatnonzero(frames.with_body(_FETCH_RESPONSE) & (frames["version"] >= 4))
         asked = np.flatnonzero(frames.with_body(_FETCH) & (frames["version"] >= 4))
-        if len(asked):
-            rows, said, _ = self._isolation.run(frames, asked)
-            of_frame = rows[job_column(said)]
-            numbers = frames.of_connections("number", frames["slot"][of_frame])
-            # All that a client fetches on a connection it fetches with one isolation.
-            connections, first = np.unique(numbers, return_index=True)
-            for connection, level in zip(connections.tolist(), value_column(said, 0)[first].tolist(), strict=True):
+        numbers = frames.of_connections("number", frames["slot"][asked])
+        # All that a client fetches on a connection it fetches with one isolation.
+        new = set(numbers.tolist()).difference(self._readers)
+        if new and len(self._readers) < _MOST_READERS:
+            rows, said, _ = self._isolation.run(frames, asked[np.isin(numbers, list(new))])
+            numbers = frames.of_connections("number", frames["slot"][rows[job_column(said)]])
+            for connection, level in zip(numbers.tolist(), value_column(said, 0).tolist(), strict=True):
                 if len(self._readers) < _MOST_READERS:
                     self._readers.setdefault(connection, level)
         if not len(there):
@@ -355,7 +482,7 @@ _HEADER: Final = 61
 """Bytes of the header of a batch."""
 
 
-def _control(step: partial[Step], frame: Frame, body: Any) -> Iterator[Step]:
+def _control(step: Any, frame: Frame, body: Any) -> Iterator[Any]:
     """The steps of a frame with this body."""
     api, response = frame.api_key, frame.is_response
     if api == ApiKey.ADD_PARTITIONS_TO_TXN:
@@ -380,7 +507,7 @@ def _control(step: partial[Step], frame: Frame, body: Any) -> Iterator[Step]:
         yield _request(step, frame, body)
 
 
-def _answer(step: partial[Step], frame: Frame, body: Any) -> Step:
+def _answer(step: Any, frame: Frame, body: Any) -> Any:
     api = frame.api_key
     if api == ApiKey.TXN_OFFSET_COMMIT:
         codes = [one.error_code for topic in body.topics for one in topic.partitions]
@@ -393,7 +520,7 @@ def _answer(step: partial[Step], frame: Frame, body: Any) -> Step:
     return step(kind=kind, error=error, producer_id=body.producer_id, producer_epoch=body.producer_epoch)
 
 
-def _request(step: partial[Step], frame: Frame, body: Any) -> Step:
+def _request(step: Any, frame: Frame, body: Any) -> Any:
     api = frame.api_key
     made = partial(
         step,
@@ -414,6 +541,29 @@ def _request(step: partial[Step], frame: Frame, body: Any) -> Step:
 @lru_cache(256)
 def _error(code: int) -> str:
     return error_name(code) or str(code)
+
+
+def _first_batches(data: Array, starts: Array, lengths: Array) -> tuple[list[int | None], list[int | None], list[int]]:
+    """Producer id and epoch of record sets, and how many records their batches state."""
+    if len(starts) <= _FEW:
+        some = [_first_batch(data, at, length) for at, length in zip(starts.tolist(), lengths.tolist(), strict=True)]
+        return [one[0] for one in some], [one[1] for one in some], [one[2] for one in some]
+    heads = data[starts[:, None] + np.arange(_HEADER)]
+    fields = {name: heads[:, at : at + size] for name, (at, size) in _FIELDS.items()}
+    size, producer, epoch, count = (
+        np.ascontiguousarray(fields[name]).view(f">i{_FIELDS[name][1]}")[:, 0].astype(np.int64)
+        for name in ("size", "producer", "epoch", "count")
+    )
+    right = (heads[:, 16] == 2) & (size >= _HEADER - 12) & (size <= lengths - 12)
+    single = right & (size + 12 > lengths - _HEADER)
+    made = [np.where(right, producer, -1).tolist(), np.where(right, epoch, -1).tolist(), np.maximum(count, 0).tolist()]
+    for one in np.flatnonzero(~single).tolist():
+        made[0][one], made[1][one], made[2][one] = _first_batch(data, int(starts[one]), int(lengths[one]))
+    return made[0], made[1], made[2]
+
+
+_FEW: Final = 16
+_FIELDS: Final = {"size": (8, 4), "producer": (43, 8), "epoch": (51, 2), "count": (57, 4)}
 
 
 def _first_batch(data: Array, start: int, length: int) -> tuple[int | None, int | None, int]:
@@ -487,21 +637,31 @@ def _added(step: Any, version: int, body: Any) -> Iterator[Step]:
 class _Maker(Maker):
     def __init__(self, schema: pa.Schema, run: Run) -> None:
         self._schema = schema
-        self._steps = Steps(run)
-        self._later = run.later
-        fresh = Transactions(events="events" in schema.names)
+        self._later = run.later or run.carried
         # A part of a whole goes on with what the part before it left.
-        self._fold: Transactions = run.memory.setdefault("transactions", fresh) if run.goes_on else fresh
+        left: Left = run.memory.setdefault("transactions", Left()) if run.goes_on else Left()
+        self._fold = left.fold
+        self._fold.events = "events" in schema.names
+        self._steps = Steps(run, left)
+        self._held = Held(self._made)
+
+    def _made(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+        if rows:
+            yield batch_of(rows, self._schema)
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
-        rows = [row for step in self._steps.of(frames) for row in self._fold.add(step)]
-        if rows:
-            yield batch_of(rows, self._schema)
+        return self._held.put(self._rows(frames), frames)
+
+    def _rows(self, frames: Frames) -> Iterator[dict[str, Any]]:
+        fold = self._fold
+        for frame, _, one in self._steps.of(frames):
+            if isinstance(one, Step):
+                yield from fold.add(one)
+            else:
+                yield from (fold.asks if frame == one.frame else fold.answers)(one)
 
     def rest(self, tracker: Any) -> Iterator[pa.RecordBatch]:
-        rows = [] if self._later else list(self._fold.rest())
-        if rows:
-            yield batch_of(rows, self._schema)
+        return self._held.rest(() if self._later else self._fold.rest())
 
 
 def batch_of(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
@@ -530,8 +690,9 @@ TABLE: Final = CaptureTable(
     file="capture",
     statuses=STATUSES,
     maker=_Maker,
-    filters=False,
+    by_row=ByRow(times=("began", "ended"), topics=("partitions",)),
     in_order=True,
+    remembers=Left,
     shown=(
         Column("began", showing.time("began")),
         Column("transaction", showing.plain("transactional_id"), shrink=10),

@@ -1,8 +1,10 @@
 """What the tables of records say of values: which schema each has, and what it says (``kwire.values``).
 
 Columns that are there by name: ``value_framing``, ``value_format``, ``value_schema_id``, ``value_schema_guid``,
-``value_message``, ``value_json``, ``value_status``, ``value_error``, and the same of the key. ``as_json`` makes a table
-that has ``value_json`` and what became of it without being asked, ``typed`` one whose ``value`` is a struct.
+``value_schema``, ``value_message``, ``value_json``, ``value_bytes``, ``value_status``, ``value_error``, and the same of
+the key.
+``as_json`` makes a table that has ``value_json`` and what became of it without being asked, ``typed`` one whose
+``value`` is a struct.
 
 Rules kept here:
 
@@ -43,8 +45,10 @@ _OF_VALUE: Final = {
     "format": pa.string(),
     "schema_id": pa.int64(),
     "schema_guid": pa.string(),
+    "schema": pa.string(),
     "message": pa.string(),
     "json": pa.string(),
+    "bytes": pa.int64(),
     "status": pa.string(),
     "error": pa.string(),
 }
@@ -85,7 +89,7 @@ class _Wanted:
 
     def batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns that are wanted, of a batch that has those that are needed."""
-        from kwire.values import decode
+        from kwire.values.decoding import CHECKED, decode
 
         control = pc.fill_null(batch.column(_CONTROL), False)
         made: dict[str, pa.Array] = {}
@@ -99,14 +103,16 @@ class _Wanted:
                 headers=batch.column("headers"),
                 topics=batch.column("topic"),
                 part=part,
-                reader=self._readers[part],
+                reader=self._readers[part] or (None if f"{part}_json" in self.schema.names else CHECKED),
                 mask=self._mask,
                 limits=self._limits,
             )
             if self._readers[part] is not None:
                 made[part] = found.values
-            made |= {f"{part}_{name}": getattr(found, name) for name in _OF_VALUE if name != "json"}
+            made |= {f"{part}_{name}": getattr(found, name) for name in _OF_VALUE if name not in ("json", "bytes")}
             made[f"{part}_json"] = found.values
+            if f"{part}_bytes" in self.schema.names:
+                made[f"{part}_bytes"] = pc.binary_length(column).cast(pa.int64())
         columns = [made[one.name] if one.name in made else batch.column(one.name) for one in self.schema]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 

@@ -3,6 +3,8 @@
 ``Clients`` runs a client, a command, against a broker of its own for each ``Plan``: the answer to the nth request of an
 API is damaged. The plans are made of what the client asks in a run without damage (``rehearse``). ``run`` does them.
 
+``reactions`` says what clients did that somebody else has started.
+
 What is held against a client: a crash, a hang, too much memory, and that it fails where it must accept what came. It is
 not held against it that it goes on after damage: it may have asked again.
 """
@@ -17,13 +19,22 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kwire.errors import KwireError
-from kwire.testing.broker import Broker, Settings
+from kwire.testing.broker import Broker, Exchange, Settings
 from kwire.testing.broker.faults import DAMAGES
 from kwire.testing.corpus import KINDS, RECORD_KINDS, Case
 from kwire.testing.feeding import Answer, Bounds, Outcome, count, ran
 
-__all__ = ["Clients", "Plan", "kinds", "run"]
+__all__ = ["REACTIONS", "Clients", "Plan", "kinds", "reactions", "run"]
 
+REACTIONS: Final = {
+    "went on": "it sent another request on the connection",
+    "asked again": "it sent the same request again on the connection",
+    "closed and asked again": "it closed the connection, and sent a request of the API on another one",
+    "closed": "it closed the connection, and did not ask again",
+    "was cut off": "the damage ended the connection, and it did not ask again",
+    "waits": "it sent nothing more, and keeps the connection",
+}
+"""What a client did after a damaged response, in words."""
 _MOST_NTH: Final = 2
 """Of the requests of an API, the answers to so many are damaged."""
 
@@ -109,6 +120,32 @@ class Clients:
         if answer.said == "accept" and cases[0].verdict == "must-refuse":
             answer = Answer("refuse", "went on")
         return cases[0], answer
+
+
+def reactions(exchanges: Sequence[Exchange]) -> list[tuple[Exchange, str]]:
+    """The exchanges whose responses were damaged, each with a word of ``REACTIONS``.
+
+    What a client sent before the response came counts as well: it may have several requests under way.
+    """
+    found = []
+    for place, one in enumerate(exchanges):
+        if one.damage is None:
+            continue
+        later = exchanges[place + 1 :]
+        on_it = next((other for other in later if other.connection == one.connection), None)
+        elsewhere = any(
+            (other.client_id, other.api_key) == (one.client_id, one.api_key) and other.connection != one.connection
+            for other in later
+        )
+        if on_it is not None:
+            same = on_it.api_key == one.api_key and on_it.request == one.request
+            word = "asked again" if same else "went on"
+        elif elsewhere:
+            word = "closed and asked again"
+        else:
+            word = "closed" if one.left else "was cut off" if one.damage.damage == "cut_off" else "waits"
+        found.append((one, word))
+    return found
 
 
 def run(

@@ -64,8 +64,9 @@ _SHORT: Final = 0.5
 """Seconds for an answer that may take longer by what the request says."""
 _WAITS: Final = ("max_wait_ms", "timeout_ms", "rebalance_timeout_ms", "session_timeout_ms")
 """Fields that say how long an answer may take."""
-_WAITING: Final = frozenset((ApiKey.SYNC_GROUP, ApiKey.JOIN_GROUP))
-"""APIs whose answer may wait for other clients."""
+_WAITING: Final = frozenset((ApiKey.SYNC_GROUP, ApiKey.JOIN_GROUP, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS))
+"""APIs whose answer may wait: for other clients, or for the share coordinator. Of a partition that there is not, Kafka
+4.4 asks it five times, with pauses of 1 to 16 s (PersisterStateManager)."""
 
 
 def size_cases() -> Iterator[Case]:

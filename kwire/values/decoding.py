@@ -29,6 +29,7 @@ from kwire.errors import KwireError
 from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits
 from kwire.records.batching import batch_ranges
 from kwire.records.budget import GROWTH, Budget
+from kwire.records.constants import CONSTANTS
 from kwire.records.headers import Headers
 from kwire.values import framing
 from kwire.values import json as of_json
@@ -38,7 +39,7 @@ from kwire.values.sources import Schemas
 from kwire.values.texts import json_texts
 from kwire.values.written import AVRO, JSON, PROTOBUF, Written
 
-__all__ = ["COLUMNS", "STATUSES", "Decoded", "Reader", "Status", "decode"]
+__all__ = ["CHECKED", "COLUMNS", "STATUSES", "Decoded", "Reader", "Status", "decode"]
 
 Array = Any
 
@@ -75,14 +76,15 @@ COLUMNS: Final = (
     pa.field("format", pa.string()),
     pa.field("schema_id", pa.int64()),
     pa.field("schema_guid", pa.string()),
+    pa.field("schema", pa.string()),
     pa.field("message", pa.string()),
     pa.field("status", pa.string()),
     pa.field("error", pa.string()),
 )
 """The columns that ``Decoded`` has beside the values."""
 
-_WINDOW: Final = 4 << 20
-_ROWS: Final = 1 << 16
+_WINDOW: Final = 16 << 20
+_ROWS: Final = 1 << 17
 """Bytes and values that are decoded at once."""
 _TEXT: Final = 16 << 20
 """Bytes of JSON text that are made at once, about."""
@@ -114,10 +116,15 @@ class Reader:
         return cls(written, of_json.type_of(written.text, references))
 
 
+CHECKED: Final = Reader(Written("", ""), pa.null())
+"""In place of a reader: what values say is not wanted, and ``values`` is null."""
+
+
 class Decoded(NamedTuple):
     """What became of a column of values: arrays of as many rows.
 
-    ``values``: JSON text, or of the type of the reader. The others are ``COLUMNS``. All of a null value are null.
+    ``values``: JSON text, or of the type of the reader, or null. The others are ``COLUMNS``. All of a null value are
+    null. ``schema``: what its source calls it, such as ``orders-value v3``.
     """
 
     values: pa.Array
@@ -125,6 +132,7 @@ class Decoded(NamedTuple):
     format: pa.Array
     schema_id: pa.Array
     schema_guid: pa.Array
+    schema: pa.Array
     message: pa.Array
     status: pa.Array
     error: pa.Array
@@ -147,7 +155,7 @@ def decode(
     - ``headers``: those of the records, ``list<struct<key: string, value: binary>>``. None: there are none.
     - ``topics``: a column of names, or the one topic of all.
     - ``part``: ``value`` or ``key``.
-    - ``reader``: the type that they become. None: JSON text.
+    - ``reader``: the type that they become. None: JSON text. ``CHECKED``: nothing, they are checked alone.
     - ``mask``: which fields are masked.
 
     Raises ``KwireError`` for a column that is not of bytes, and where a registry cannot be asked.
@@ -158,7 +166,10 @@ def decode(
     names = pa.repeat(pa.scalar(topics, pa.string()), len(array)) if isinstance(topics, str) else topics
     names = None if names is None else _one(names)
     sizes = pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    how = _How(found, part, reader, mask, limits, Budget(limits), _Room(limits, int(sizes.sum())))
+    text = reader is not CHECKED
+    how = _How(
+        found, part, reader if text else None, mask, text, limits, Budget(limits), _Room(limits, int(sizes.sum()))
+    )
     made = []
     for first, last in batch_ranges(sizes, most=_WINDOW, most_rows=_ROWS):
         some = slice(first, last)
@@ -212,13 +223,16 @@ class _How(NamedTuple):
     part: str
     reader: Reader | None
     mask: Mask | None
+    text: bool
     limits: Limits
     budget: Budget
     room: _Room
 
     @property
     def type(self) -> pa.DataType:
-        return pa.string() if self.reader is None else self.reader.type
+        if self.reader is not None:
+            return self.reader.type
+        return pa.string() if self.text else pa.null()
 
 
 class _Pieces:
@@ -229,8 +243,11 @@ class _Pieces:
         self._type = type_
         self._pieces: list[pa.Array] = []
         self._count = 0
+        self._whole = False
 
     def put(self, rows: Array, piece: pa.Array) -> None:
+        # Rows are in order: as many as there are are all of them.
+        self._whole = not self._count and len(rows) == len(self.at)
         self.at[rows] = self._count + np.arange(len(rows))
         self._pieces.append(piece)
         self._count += len(piece)
@@ -238,6 +255,8 @@ class _Pieces:
     def array(self) -> pa.Array:
         if not self._pieces:
             return pa.nulls(len(self.at), self._type)
+        if self._whole and self.at.min() >= 0:
+            return self._pieces[-1]
         all_ = pa.concat_arrays(self._pieces)
         if len(all_) == len(self.at) and (self.at == np.arange(len(self.at))).all():
             return all_
@@ -292,11 +311,18 @@ class _Window:
     def _made(self) -> Decoded:
         claims = list(self._claims)
         numbers = self._claim
-        at = pa.array(numbers, mask=numbers < 0)
-        words = pa.array(WORDS).take(pa.array(self._status, mask=~self._buffer.valid))
+        rows = len(numbers)
+        # Most windows have one schema, and no value that fails: then all columns are the same in each row.
+        alike = rows > 0 and len(claims) == 1 and bool((self._status == Status.OK).all() and self._buffer.valid.all())
+        at = None if alike else pa.array(numbers, mask=numbers < 0)
+        words = (
+            CONSTANTS.get(pa.string(), "ok", rows)
+            if alike
+            else pa.array(WORDS).take(pa.array(self._status, mask=~self._buffer.valid))
+        )
 
         def column(values: list[Any], type_: pa.DataType) -> pa.Array:
-            return pa.array(values, type_).take(at)
+            return CONSTANTS.get(type_, values[0], rows) if at is None else pa.array(values, type_).take(at)
 
         return Decoded(
             values=self._values.array(),
@@ -304,6 +330,7 @@ class _Window:
             format=column([one.written and one.written.format for one in claims], pa.string()),
             schema_id=column([_id_of(one) for one in claims], pa.int64()),
             schema_guid=column([_guid_of(one) for one in claims], pa.string()),
+            schema=column([_name_of(one) for one in claims], pa.string()),
             message=column([one.message for one in claims], pa.string()),
             status=words,
             error=self._errors.array(),
@@ -332,6 +359,8 @@ class _Window:
             yield own if len(own) == 1 else found, rows[numbers == number]
 
     def _try_topics(self, topics: pa.Array) -> None:
+        if not self._open.any():
+            return
         numbered = topics.dictionary_encode()
         which = numbered.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         for number, rows in _groups(which, self._open):
@@ -465,8 +494,10 @@ class _Window:
             ]
             good = np.ones(len(payload), bool)
             good[[row for row, _ in failures]] = False
-            values = pc.if_else(pa.array(good), payload, pa.scalar(None, payload.type)).cast(pa.string())
-            if self._how.mask is not None:
+            values = pa.nulls(len(payload))
+            if self._how.text:
+                values = pc.if_else(pa.array(good), payload, pa.scalar(None, payload.type)).cast(pa.string())
+            if self._how.text and self._how.mask is not None:
                 values = self._how.mask.texts(values)
         return self._failed(values, failures, written, None)
 
@@ -486,6 +517,8 @@ class _Window:
 
     def _finished(self, values: pa.Array, status: Array, errors: pa.Array, message: str | None) -> _Read:
         """Values as what was asked for: masked, as JSON text if no type is."""
+        if pa.types.is_null(self._how.type):
+            return _Read(pa.nulls(len(values)), status, errors, message)
         if self._how.mask is not None:
             values = self._how.mask.values(values)
         if self._how.reader is not None or (pa.types.is_string(values.type) and message is None):
@@ -684,6 +717,11 @@ def _guid_of(claim: _Claim) -> str | None:
     if claim.named.space is Space.GUID:
         return str(claim.named.name)
     return None if claim.written is None else claim.written.guid
+
+
+def _name_of(claim: _Claim) -> str | None:
+    # JSON without a schema has no name.
+    return str(claim.written) if claim.written is not None and claim.written.text else None
 
 
 def _hint(written: Written | None) -> str:

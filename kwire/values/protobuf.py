@@ -210,6 +210,11 @@ class Compiled:
                 raise SchemaError(" ".join(str(error).split())[:500]) from None
 
     @property
+    def root(self) -> Any:
+        """The descriptor of the schema itself (``FileDescriptorProto``)."""
+        return self._root
+
+    @property
     def first(self) -> str:
         """The full name of the first message. Raises ``SchemaError`` where there is none."""
         found = self.at((0,))

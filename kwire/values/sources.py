@@ -118,11 +118,13 @@ class Schemas:
             return [given]
         subjects = (f"{topic}-{part}", topic) if part == VALUE else (f"{topic}-{part}",)
         for subject in subjects:
-            for source in self.sources:
-                found = source.versions(subject)
-                if found:
-                    return list(reversed(found))
+            if found := self.versions(subject):
+                return found[::-1]
         return []
+
+    def versions(self, subject: str) -> list[Written]:
+        """The versions of a subject, the oldest first: those of the first source that has some."""
+        return next((list(found) for source in self.sources if (found := source.versions(subject))), [])
 
     def newest(self, subject: str) -> Written | None:
         """The newest version of a subject."""

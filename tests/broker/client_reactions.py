@@ -18,7 +18,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from broker_clients import BUILT, CLIENTS, TOPIC, VALUES, MissingError
+from broker_clients import BUILT, CLIENTS, TOPIC, VALUES
+from missing import MissingError
 from test_mock_broker import SOURCES, run
 from test_proxy import FAULTS
 

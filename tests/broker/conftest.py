@@ -14,6 +14,7 @@ from typing import Any
 import kafka_jars
 import pytest
 from kafka_cluster import Cluster, Listener
+from missing import UNREACHABLE
 
 REASONS: list[str] = []
 OLD_FORMAT = {"inter.broker.protocol.version": "0.10.1", "log.message.format.version": "0.10.1"}
@@ -24,7 +25,18 @@ def give_up(error: kafka_jars.KafkaUnavailableError) -> None:
     REASONS.append(str(error))
     if os.environ.get("CI") == "true" and not isinstance(error, kafka_jars.RegistryUnreachableError):
         pytest.fail(f"no broker: {error}")
-    pytest.skip(f"no broker: {error}")
+    unreachable = isinstance(error, kafka_jars.RegistryUnreachableError)
+    pytest.skip(f"{UNREACHABLE}: {error}" if unreachable else f"no broker: {error}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """In continuous integration a skip is a failure, unless what is missing cannot be fetched."""
+    report: pytest.TestReport = yield
+    excused = hasattr(report, "wasxfail") or UNREACHABLE in str(report.longrepr)
+    if os.environ.get("CI") == "true" and report.skipped and not excused:
+        report.outcome, report.longrepr = "failed", f"{item.name} was skipped: {report.longrepr}"
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -19,6 +19,8 @@ from aiokafka import AIOKafkaProducer
 from conftest import give_up
 from kafka import KafkaProducer
 from kafka_cluster import Cluster, Listener
+from missing import give_up as lacks
+from missing import no_program
 
 from kwire import capture
 from kwire.report import audit
@@ -66,7 +68,7 @@ def with_librdkafka(bootstrap: str, *options: str) -> None:
     """kcat; it retries for as long as the message lives."""
     kcat = shutil.which("kcat")
     if kcat is None:
-        pytest.skip("no kcat on the path: librdkafka is not run")
+        lacks(no_program("kcat"))
     more = [part for one in ("message.timeout.ms=8000", *options) for part in ("-X", one)]
     topic = f"audit-{uuid.uuid4().hex[:8]}"
     done = subprocess.run(

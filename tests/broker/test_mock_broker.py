@@ -16,9 +16,11 @@ from pathlib import Path
 
 import kafka_jars
 import pytest
-from broker_clients import BUILT, TOPIC, VALUES, MissingError, cells, check, give_up
+from broker_clients import BUILT, TOPIC, VALUES, cells, check
+from missing import MissingError, give_up
+from streams_truth import in_capture, observed
 
-from kwire.testing.broker import Broker
+from kwire.testing.broker import Broker, Settings
 from kwire.testing.proxy import Proxy
 
 SOURCES = Path(__file__).parent / "clients"
@@ -102,3 +104,29 @@ def test_java_shares_records_and_ends_transactions_of_version_2() -> None:
         assert {one.api_version for one in broker.exchanges("EndTxn")} == {5}
         assert not broker.exchanges("AddPartitionsToTxn")
         assert broker.errors() == []
+
+
+def test_a_streams_application_shares_its_tasks_and_the_capture_says_so(tmp_path: Path) -> None:
+    settings = Settings(consumer_heartbeat=0.3)
+    topics = {TOPIC: 4, f"{TOPIC}-counts": 2}
+    with observed() as truth, Broker(topics=topics, settings=settings) as broker:
+        try:
+            words = [*java("Streams.java"), broker.bootstrap, TOPIC, str(tmp_path)]
+        except MissingError as missing:
+            give_up(missing)
+        done = subprocess.run(words, capture_output=True, timeout=240, text=True)
+        assert done.returncode == 0, done.stderr[-4000:]
+        said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+        everything = [f"{part}_{number}" for part in (0, 1) for number in range(4)]
+        assert said["alone"] == said["left"] == str(everything).replace("'", "")
+        halves = [one.strip("[]").split(", ") for one in (said["first"], said["second"])]
+        assert sorted(halves[0] + halves[1]) == everything
+        assert said["state"] == "Stable members 2 subtopologies 2"
+        assert said["counts"] == "{word0=8, word1=8, word2=8, word3=8, word4=8}"
+        assert broker.errors() == []
+        broker.write_pcapng(tmp_path / "said.pcapng")
+    truth.over()
+    found = in_capture((tmp_path / "said.pcapng").read_bytes())
+    assert found == truth.ended
+    assert {span[1] for span, _ in found} == {"active"}
+    assert {how for _, how in found} <= {"revoked", "left", "open"}

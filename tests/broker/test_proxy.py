@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 
 import kafka_jars
 import pytest
-from broker_clients import CLIENTS, VALUES, MissingError
-from broker_clients import give_up as give_up_client
+from broker_clients import CLIENTS, VALUES
 from conftest import give_up
 from kafka_cluster import Cluster
+from missing import MissingError
+from missing import give_up as give_up_client
 
 from kwire.testing.broker import Rule
 from kwire.testing.proxy import Proxy

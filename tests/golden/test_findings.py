@@ -73,21 +73,51 @@ ELSEWHERE = {
 }
 """Rules of the other captures, and of what no client of this one was told."""
 
-NOT_RECORDED = {"classic-group", "commits-in-rebalance", "lock-timeouts", "poison-records", "stuck-reconciliation"}
-"""Rules of histories of groups that no recording of a real client shows yet: made rows show them (tests/unit/report).
-Who records a client that behaves so takes its rule out of here."""
+OF_GROUPS = {
+    "shares": {"poison-records", "lock-timeouts", "released-records", "dead-letters", "stuck-reconciliation",
+               "classic-group"},
+    "classic": {"cooperative-churn", "commits-in-rebalance", "unknown-topics", "no-acks", "unordered-retries"},
+    "sessions": {"short-sasl-sessions", "mixed-versions", "fetch-sessions"},
+    "coordinators": {"coordinator-churn"},
+}  # fmt: skip
+"""Rules of the captures that ``record_group_findings.py`` makes."""
 
 
 def test_clients_that_behave_badly_are_found_and_no_others() -> None:
     found = finder_of("findings").result()
     by = {(one.rule, one.client_id or one.group_id or one.topic) for one in found}
-    shown = set(RULES) - ELSEWHERE - NOT_RECORDED
+    shown = set(RULES) - ELSEWHERE - set().union(*OF_GROUPS.values())
     assert {rule for rule, _ in by} == shown
     of_topics = {"no-compression": "no-compression", "skewed-partitions": "bad-skewed", "retried-batches": "retried"}
     wanted = {(rule, of_topics.get(rule, f"bad-{rule}")) for rule in shown}
     assert by == wanted
     for one in found:
         assert one.evidence
+
+
+ALSO = {
+    ("rebalance-loop", "bad-cooperative-churn"),
+    ("poison-records", "bad-lock-timeouts"),
+    # Each commits all the time, so that some commits come too late.
+    *(("over-committing", f"{name}-commits-in-rebalance") for name in ("bad", "near")),
+}
+"""What else is true of these clients."""
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("name", OF_GROUPS)
+def test_groups_and_sessions_that_go_badly_are_found_and_no_others(name: str) -> None:
+    found = finder_of(name).result()
+    by = {(one.rule, one.client_id or one.group_id) for one in found}
+    assert by - ALSO == {(rule, f"bad-{rule}") for rule in OF_GROUPS[name]}
+    assert all(one.evidence for one in found)
+
+
+def test_dead_letters_of_a_share_group_are_found_where_the_broker_writes_them() -> None:
+    (one,) = finder_of("../groups/letters").result()
+    assert (one.rule, one.topic, one.count) == ("dead-letters", "dlq.shared", 4)
+    # A record was rejected there too, but the group has no such topic.
+    assert not finder_of("../groups/java", ["dead-letters"]).result()
 
 
 def test_clients_that_write_to_a_broker_that_does_not_lead_are_found() -> None:

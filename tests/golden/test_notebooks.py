@@ -29,7 +29,7 @@ def charts(path: Path) -> list[str]:
 
 
 @each
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 def test_a_notebook_shows_its_outputs(path: Path) -> None:
     pytest.importorskip("IPython")
     pytest.importorskip("matplotlib")
@@ -108,6 +108,7 @@ def test_what_a_cell_raises_is_no_output(tmp_path: Path, monkeypatch: pytest.Mon
         notebooks.ran(path)
 
 
+@pytest.mark.wide
 def test_a_second_run_keeps_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("IPython")
     pytest.importorskip("matplotlib")

@@ -18,6 +18,7 @@ import browser
 import pytest
 from hypothesis import settings
 from made_captures import exchange
+from missing import give_up, no_program
 from packets import Connection, pcap
 
 from kwire import capture
@@ -131,7 +132,7 @@ def test_totals_are_those_of_the_tables(path: Path) -> None:
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Browser]:
     path = browser.found()
     if path is None:
-        pytest.skip("no headless Chromium on the path: pages of reports are not opened")
+        give_up(no_program("a headless Chromium", "chromium"))
     with browser.Browser.run(path, tmp_path_factory.mktemp("profile")) as running:
         yield running
 
@@ -142,7 +143,7 @@ def opened(chromium: browser.Browser, page: Path, **options: Any) -> None:
     assert chromium.requests() == [page.resolve().as_uri()]
 
 
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_page_opens_without_an_error_or_a_request(path: Path, chromium: browser.Browser, tmp_path: Path) -> None:
     over = overview(path.read_bytes())
@@ -173,6 +174,7 @@ def test_a_page_opens_without_an_error_or_a_request(path: Path, chromium: browse
     assert chromium.of("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("width", [390, 1000, 1280])
 def test_names_are_whole_at_every_width(width: int, chromium: browser.Browser, tmp_path: Path) -> None:
     over = overview((HERE / "kafka-3.9-kraft-java" / "clients.pcap").read_bytes())

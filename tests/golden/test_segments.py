@@ -42,11 +42,13 @@ def test_there_are_segments_of_every_format() -> None:
     assert {path.parent.name.rpartition("-")[0] for path in OWN} == {*log.internal.TOPICS} - {"__remote_log_metadata"}
 
 
+@pytest.mark.wide(keep=40)
 @pytest.mark.parametrize("path", SEGMENTS, ids=title)
 def test_batches_and_records_are_those_that_the_brokers_tool_printed(path: Path) -> None:
     dumplog.compare(named(path), dumplog.printed(path))
 
 
+@pytest.mark.wide(keep=40)
 @pytest.mark.parametrize("path", SEGMENTS, ids=title)
 def test_all_of_a_segment_is_read(path: Path) -> None:
     notes: list[str] = []
@@ -233,7 +235,7 @@ def test_each_kind_of_damage_is_done_to_nearly_every_index() -> None:
     assert all(done.count(damage) > 70 for damage, _ in DAMAGES)
 
 
-@pytest.mark.wide(keep=145)
+@pytest.mark.wide(keep=40)
 @pytest.mark.parametrize(
     ("index", "damage"), DAMAGED, ids=lambda one: title(one) if isinstance(one, Path) else one.__name__
 )
@@ -246,6 +248,7 @@ def test_a_damaged_entry_of_an_index_is_told(index: Path, damage: Damage, tmp_pa
     assert {(one.file, one.entry) for one in problems} <= {(index.name, wrong), (index.name, wrong + 1)}
 
 
+@pytest.mark.wide(keep=40)
 @pytest.mark.parametrize("index", [index for index in INDEXES if index.stat().st_size], ids=title)
 def test_an_index_that_ends_in_an_entry_is_told_and_the_entries_before_are_read(index: Path, tmp_path: Path) -> None:
     copy = copied(index.parent, tmp_path) / index.name
@@ -261,6 +264,7 @@ def test_an_index_that_ends_in_an_entry_is_told_and_the_entries_before_are_read(
     assert [log.read_index(segment), log.read_time_index(segment)] == whole
 
 
+@pytest.mark.wide(keep=40)
 @pytest.mark.parametrize("index", INDEXES, ids=title)
 def test_space_that_a_running_broker_has_allocated_is_no_entry(index: Path, tmp_path: Path) -> None:
     copy = copied(index.parent, tmp_path) / index.name

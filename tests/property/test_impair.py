@@ -106,6 +106,7 @@ def test_where_nothing_is_lost_the_rows_are_the_same(kind: str) -> None:
         assert not verdict.differing, (name, seed, window)
 
 
+@pytest.mark.wide(keep=7)
 @of("differing", Grade.LOSSY)
 def test_where_something_is_lost_the_rows_do_not_depend_on_windows(kind: str) -> None:
     for name, seed, window, verdict in verdicts(kind):
@@ -162,7 +163,7 @@ def test_values_that_are_frames_are_not_made_into_rows(kind: str, name: str) -> 
                 assert judge(before, impaired, window=window).good, (seed, window)
 
 
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 @pytest.mark.parametrize("level", VALUES)
 def test_chains_of_frames_in_values_are_no_rows_that_say_ok(level: str) -> None:
     names = originals()
@@ -200,6 +201,7 @@ VALUES_MENDED = (
 """Runs in which a value was once a row that says ``ok``, or rows depended on windows."""
 
 
+@pytest.mark.wide(keep=5)
 @pytest.mark.parametrize(("level", "kind", "name", "seed"), VALUES_MENDED)
 def test_a_value_that_was_taken_for_a_frame_once_is_none(level: str, kind: str, name: str, seed: int) -> None:
     with using(MACHINE):
@@ -225,7 +227,7 @@ def test_chains_of_frames_in_segments_that_begin_with_them_do_not_depend_on_wind
         assert not judge(before, impaired, window=SMALL_WINDOWS[0]).differing
 
 
-@pytest.mark.wide(keep=6)
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize(("kind", "name", "seed"), MENDED)
 def test_what_was_wrong_once_is_right(kind: str, name: str, seed: int) -> None:
     with using(MACHINE):

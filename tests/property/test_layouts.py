@@ -107,6 +107,7 @@ def test_both_implementations_say_the_same_of_any_bytes(data: st.DataObject):
     check_damaged(message, version, data.draw(st.binary(max_size=64), label="bytes"))
 
 
+@pytest.mark.wide
 @given(data=st.data())
 @settings(slow_is_fine, max_examples=20_000 if EXHAUSTIVE else 200)
 def test_other_spellings_are_read_alike_and_written_canonically(data: st.DataObject):

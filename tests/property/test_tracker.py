@@ -76,6 +76,7 @@ def test_a_golden_capture_in_windows_of_any_size_gives_the_frames_of_the_whole(p
                 assert fed(data, range(window, len(data), window), handed_on=True) == whole
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("path", SMALL, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_golden_capture_byte_by_byte_gives_the_frames_of_the_whole(path: Path) -> None:
     data = path.read_bytes()

@@ -53,6 +53,7 @@ def test_audit(spark: SparkSession) -> None:
     assert {tuple(row["formats"]) for row in brief} == {()}
 
 
+@pytest.mark.wide
 def test_findings_and_lineage(spark: SparkSession) -> None:
     # So low that traffic of clients that do nothing wrong has findings of most rules.
     low = rules.Thresholds(
@@ -102,6 +103,7 @@ def _table(spark: SparkSession, name: str, rows: list[dict[str, Any]]) -> Any:
     return spark.createDataFrame(pa.Table.from_pylist(made, schema=schema))
 
 
+@pytest.mark.wide
 def test_findings_look_once_at_the_columns_of_each_table(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """With Spark Connect each look at the columns of a table asks the server."""
     tables = {
@@ -122,6 +124,7 @@ def test_findings_look_once_at_the_columns_of_each_table(spark: SparkSession, mo
     assert found.columns == rules.SCHEMA.names
 
 
+@pytest.mark.wide
 def test_rules_of_histories_and_producers(spark: SparkSession) -> None:
     """A group, a topic and a producer each come together, whichever clients and tables their rows are of."""
     event = {"group_id": "g", "kind": "consumer"}
@@ -131,13 +134,30 @@ def test_rules_of_histories_and_producers(spark: SparkSession) -> None:
         {**event, "frame": 3, "event": "joined", "member_id": "n"},
         {**event, "frame": 4, "event": "joined", "group_id": "old", "kind": "classic", "assignor": "range"},
         *({**event, "frame": k, "event": "commit_refused", "error_name": "STALE_MEMBER_EPOCH"} for k in range(5, 10)),
+        *(
+            {
+                **event,
+                "frame": k,
+                "event": "revoked",
+                "group_id": "sticky",
+                "kind": "classic",
+                "member_id": "m",
+                "assignor": "cooperative-sticky",
+                "lost": [{"topic": "t", "partition": 1}],
+            }
+            for k in range(10, 14)
+        ),
+        *({**event, "frame": k, "event": "coordinator_moved"} for k in range(14, 18)),
     ]
     lost = {"group_id": "s", "topic": "t", "partition": 0, "member_id": "m", "outcome": "expired", "delivery_count": 4}
     beat = {"frame": 50, "api_name": "ConsumerGroupHeartbeat", "group_id": "g"}
     wrote = {"source": "produce", "producer_id": 7, "partition": 0}
     made = {
         "group_events": events,
-        "share_deliveries": [{**lost, "frame": k, "first_offset": k} for k in range(5)],
+        "share_deliveries": [{**lost, "frame": k, "first_offset": k, "last_offset": k} for k in range(5)] + [
+            {**lost, "frame": 9, "first_offset": 10, "last_offset": 30, "outcome": "rejected"},
+            {**lost, "frame": 9, "first_offset": 31, "last_offset": 200, "outcome": "released", "delivery_count": 1},
+        ],
         "calls": [beat],
         # Of two topics: each alone has but one writer.
         "records": [{**wrote, "frame": 1, "topic": "t", "producer_epoch": 2},
@@ -146,16 +166,18 @@ def test_rules_of_histories_and_producers(spark: SparkSession) -> None:
     }  # fmt: skip
     tables = {name: _table(spark, name, rows) for name, rows in made.items()}
     chosen = [
-        "classic-group", "commits-in-rebalance", "lock-timeouts", "poison-records", "stuck-reconciliation",
-        "zombie-producers",
+        "classic-group", "commits-in-rebalance", "cooperative-churn", "coordinator-churn", "dead-letters",
+        "lock-timeouts", "poison-records", "released-records", "stuck-reconciliation", "zombie-producers",
     ]  # fmt: skip
     found = kwire.spark.findings(tables, chosen, rules.Thresholds(reconciling_seconds=49.0)).toArrow().to_pylist()
     assert sorted((row["rule"], row["client_id"] or row["group_id"]) for row in found) == [
-        ("classic-group", "old"), ("commits-in-rebalance", "g"), ("lock-timeouts", "s"), ("poison-records", "s"),
-        ("stuck-reconciliation", "g"), ("zombie-producers", "zombie"),
+        ("classic-group", "old"), ("commits-in-rebalance", "g"), ("cooperative-churn", "sticky"),
+        ("coordinator-churn", "g"), ("dead-letters", "s"), ("lock-timeouts", "s"), ("poison-records", "s"),
+        ("released-records", "s"), ("stuck-reconciliation", "g"), ("zombie-producers", "zombie"),
     ]  # fmt: skip
 
 
+@pytest.mark.wide
 def test_what_an_aborted_transaction_commits_does_not_count(spark: SparkSession) -> None:
     place = {"group_id": "g", "topic": "t", "partition": 0}
     calls = [
@@ -178,6 +200,7 @@ def test_what_an_aborted_transaction_commits_does_not_count(spark: SparkSession)
     assert sorted((row["rule"], row["count"]) for row in found) == [("lag", 19_980), ("offsets-back", 1)]
 
 
+@pytest.mark.wide
 def test_a_group_is_compared_with_logs_of_its_own_cluster(spark: SparkSession) -> None:
     place = {"group_id": "g", "topic": "t", "partition": 0}
     end = {**place, "group_id": None, "api_name": "Fetch", "direction": "response"}

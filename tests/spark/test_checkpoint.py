@@ -22,6 +22,7 @@ from telemetry_seeds import seeded, too_many_bytes
 
 import kwire.spark
 from kwire import capture
+from kwire.capture.parts import Part
 from kwire.errors import KwireError
 from kwire.spark import checkpoint as carried_
 from kwire.spark.arrow import packed
@@ -30,12 +31,14 @@ from kwire.spark.files import File
 from kwire.spark.options import Options, table_schema
 from kwire.spark.reader import FileReader
 from kwire.spark.sensors import by_sensor
+from kwire.tables.reading import read_in_order
 from kwire.testing import packets
 
 pytestmark = pytest.mark.wide
 
 SHARE = Path(__file__).parents[1] / "golden" / "kafka-4.3-kraft-java" / "share.pcap"
 COLUMNS = ["topic", "topic_id", "partition", "offset", "key", "value", "status", "error"]
+GOLDEN = Path(__file__).parents[1] / "golden"
 HOUR = 3600 * 10**9
 
 
@@ -118,6 +121,28 @@ def test_late_captures_are_decoded_alone_and_idle_connections_given_up(folder: P
     connections = short.load("", 5).connections
     assert connections is not None
     assert connections.num_rows <= 1
+
+
+@pytest.mark.parametrize("table", ["transactions", "journeys", "share_deliveries"])
+def test_what_tables_remember_goes_on_in_later_batches(
+    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "share.pcap" if table == "share_deliveries" else "clients.pcap"
+    whole = packets.read((GOLDEN / "kafka-4.3-kraft-java" / name).read_bytes())
+    cuts = [0, len(whole) // 3, len(whole) // 2, len(whole)]
+    files = [tmp_path / f"{n}.pcap" for n in range(3)]
+    for path, (begin, end) in zip(files, itertools.pairwise(cuts), strict=True):
+        path.write_bytes(packets.write_pcap(whole[begin:end]))
+    states = StateFolder(str(tmp_path / "state"), HOUR)
+    found = [row for n, path in enumerate(files) for row in rows(states, n + 1, [path], table)]
+    # What is open after the last batch has no row yet.
+    monkeypatch.setattr(Part, "carried", property(lambda self: True))
+    sources = [io.BytesIO(path.read_bytes()) for path in files]
+    names = [str(one) for one in files]
+    at_once = [row for _, batch in read_in_order(sources, {table: None}, names) for row in batch.to_pylist()]
+    assert found == at_once
+    # Journeys wait for frames that may belong before them.
+    assert found or table == "journeys"
 
 
 def test_a_stream_across_its_batches(spark: SparkSession, folder: Path, tmp_path: Path) -> None:

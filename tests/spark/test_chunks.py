@@ -78,6 +78,7 @@ def test_frames_and_records_of_chunks(spark: SparkSession) -> None:
         kwire.spark.decode_frames(df, **how, table="packets")
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("kind", ["double", "bigint", "boolean", "string", "decimal(18,3)"])
 def test_a_time_says_what_it_is(spark: SparkSession, kind: str) -> None:
     df = spark.createDataFrame([], f"connection string, direction string, time {kind}, payload binary")
@@ -87,6 +88,7 @@ def test_a_time_says_what_it_is(spark: SparkSession, kind: str) -> None:
         kwire.spark.decode_frames(df, time_unit="hours")
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("unit", "kind", "time"),
     [("s", "double", 1764000000.5), ("ms", "bigint", 1764000000500), ("us", "bigint", 1764000000500000)],

@@ -67,6 +67,7 @@ def test_no_thread_runs_when_a_loaded_daemon_forks() -> None:
     assert done.stdout.split("\n")[-2] == "[]"
 
 
+@pytest.mark.wide
 def test_workers_do_not_share_random_numbers() -> None:
     code = """
 import os, sys

@@ -30,6 +30,7 @@ def _plain(row: Any, free: tuple[str, ...]) -> str:
     return repr({name: value for name, value in row.items() if name not in free and not name.endswith("_connection")})
 
 
+@pytest.mark.wide
 def test_transactions_go_on_from_file_to_file(spark: Any, tmp_path: Path) -> None:
     told = Told(7)
     found = kwire.spark.transactions(_cut(told.packets(), tmp_path), spark=spark).drop(*_FREE).collect()
@@ -40,6 +41,7 @@ def test_transactions_go_on_from_file_to_file(spark: Any, tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.wide
 def test_journeys_go_on_from_file_to_file(spark: Any, tmp_path: Path) -> None:
     names = ("topic", "partition", "first_offset", "last_offset", "group_id", "deliveries", "lag", "status")
     found = kwire.spark.journeys(_cut(packets.read(GOLDEN.read_bytes()), tmp_path), spark=spark)

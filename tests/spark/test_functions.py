@@ -62,6 +62,7 @@ def test_decode_request_equals_the_codec(spark: SparkSession) -> None:
     assert json.loads(made.body)["topics"][0]["name"] == "orders"
 
 
+@pytest.mark.wide
 def test_decode_request_keeps_a_row_for_every_payload(spark: SparkSession) -> None:
     payloads = [None, b"", b"\x00", METADATA[:-3], METADATA + b"!", b"\x70\x00" + METADATA[2:], METADATA]
     made = collect(binary(spark, *payloads), kwire.spark.decode_request("payload"))
@@ -82,6 +83,7 @@ def test_decode_request_keeps_a_row_for_every_payload(spark: SparkSession) -> No
     assert made[6].error is None
 
 
+@pytest.mark.wide
 def test_decode_request_checks_and_drops_the_size_where_payloads_have_one(spark: SparkSession) -> None:
     sized = struct.pack(">i", len(METADATA)) + METADATA
     made = collect(binary(spark, sized, sized + b"!", b"\0\0", None), kwire.spark.decode_request("payload", sized=True))
@@ -90,6 +92,7 @@ def test_decode_request_checks_and_drops_the_size_where_payloads_have_one(spark:
     assert made[1].error == f"size $ at byte 0: the size says {len(METADATA)} bytes, {len(METADATA) + 1} follow"
 
 
+@pytest.mark.wide
 def test_headers_alone_are_those_of_whole_requests(spark: SparkSession) -> None:
     payloads = [None, b"", METADATA[:5], METADATA, METADATA[:-3], b"\x70\x00" + METADATA[2:], METADATA + b"!"]
     whole = collect(binary(spark, *payloads), kwire.spark.decode_request("payload"))
@@ -130,6 +133,7 @@ def test_functions_have_names_in_sql(spark: SparkSession) -> None:
     assert spark.range(1).select(kwire.spark.api_name(sql.lit(18)).alias("n")).collect() == [Row(n="ApiVersions")]
 
 
+@pytest.mark.wide
 def test_null_without_a_type_is_null(spark: SparkSession) -> None:
     (row,) = spark.sql(
         "SELECT kwire_decode_request(NULL) AS a, kwire_decode_request_header(NULL) AS b, "
@@ -158,6 +162,7 @@ def test_decode_response_takes_api_and_version_from_columns_or_numbers(spark: Sp
         )
 
 
+@pytest.mark.wide
 def test_decode_response_reads_the_v0_answer_of_a_broker_that_does_not_know_the_version(spark: SparkSession) -> None:
     old = struct.pack(">ihi", 8, 35, 0)
     (made,) = collect(binary(spark, old), kwire.spark.decode_response("payload", 18, 4))
@@ -166,6 +171,7 @@ def test_decode_response_reads_the_v0_answer_of_a_broker_that_does_not_know_the_
     assert (longer.status, longer.api_version, longer.body) == ("trailing", 0, made.body)
 
 
+@pytest.mark.wide
 def test_decode_response_says_what_is_not_known(spark: SparkSession) -> None:
     frame = binary(spark, VERSIONS).withColumn("nothing", sql.lit(None).cast("int"))
     (unknown,) = collect(frame, kwire.spark.decode_response("payload", "nothing", "nothing"))
@@ -224,6 +230,7 @@ def test_decode_records_keeps_what_is_good_around_what_is_bad(spark: SparkSessio
     assert "at byte 76" in made[4][2].error
 
 
+@pytest.mark.wide
 def test_decode_records_says_what_is_left_over(spark: SparkSession) -> None:
     batch = encode([Record(b"k", b"v" * 50, offset=number) for number in range(10)])
     payloads = [batch[:300], bytes(range(100)), b"\0" * 5, batch + batch[:20], batch, b""]
@@ -250,6 +257,7 @@ def test_decode_records_takes_more_than_one_window(spark: SparkSession) -> None:
     assert [row[0] for row in sizes.collect()] == [400_000] * 40
 
 
+@pytest.mark.wide
 def test_functions_work_on_the_slices_that_filters_and_limits_leave(spark: SparkSession) -> None:
     data = [message(n, b"k", b"v" * n) for n in range(50)]
     frame = binary(spark, *data).where("i % 7 = 3")
@@ -279,6 +287,7 @@ def test_bodies_show_secrets_only_when_asked(spark: SparkSession) -> None:
     assert not found(repr(cut), names)
 
 
+@pytest.mark.wide
 def test_values_of_the_metadata_topic_are_left_out_where_the_topic_is_told(spark: SparkSession) -> None:
     topics = ["__cluster_metadata", "other", None, "__cluster_metadata"]
     payloads = [metadata_records(), metadata_records(), metadata_records(), None]
@@ -314,6 +323,7 @@ def test_the_data_source_shows_secrets_only_when_asked(spark: SparkSession, tmp_
     assert [row.sasl_user for row in users if row.sasl_user] == ["alice"] * 4
 
 
+@pytest.mark.wide
 def test_a_client_id_that_reaches_into_a_token_is_null(spark: SparkSession) -> None:
     asked = kwire.messages.SaslAuthenticateRequest(auth_bytes=b"\0alice\0wonderland")
     frame = bytearray(kwire.encode_request(asked, api_version=1, correlation_id=2, client_id="app"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from group_histories import simulated
 from made_captures import read
 from pyspark.sql import DataFrame, SparkSession
+from streams_truth import bench, in_rows, lived
 
 import kwire.spark
 from kwire import tables
@@ -57,6 +59,16 @@ def test_files_read_at_once_or_one_by_one_have_the_rows_of_the_whole(
     assert told(one_by_one.collect()) == wanted
 
 
+def test_rows_are_chosen_once_they_are_made(spark: SparkSession, cut: tuple[Path, list[str]]) -> None:
+    folder, wanted = cut
+    mine = [row for row in wanted if "'client_id': 'c1'" in row]
+    assert 0 < len(mine) < len(wanted)
+    chosen = kwire.spark.read(str(folder), table="group_events", part_bytes=0, client_ids="c1")
+    assert told(chosen.collect()) == mine
+    one_by_one = spark.read.format("kwire").options(table="group_events", across="true", client_ids="c1")
+    assert told(one_by_one.load(str(folder)).collect()) == mine
+
+
 def test_a_file_that_is_none_is_a_row_and_the_rest_is_read(
     spark: SparkSession, cut: tuple[Path, list[str]], tmp_path: Path
 ) -> None:
@@ -81,3 +93,14 @@ def test_what_members_had_in_one_batch_of_a_stream_is_known_in_the_next(
     for number in range(COUNT):
         found += rows(states, number, [folder / f"{number}.pcap"], "group_events")
     assert told(found) == wanted
+
+
+def test_streams_tasks_of_pieces_of_a_capture_are_what_the_broker_knows(spark: SparkSession, tmp_path: Path) -> None:
+    of = bench(5, standby="1", warmup="2")
+    truth = lived(of, random.Random(7))
+    listed = packets.read(of.core.recording.pcapng())
+    for number in range(COUNT):
+        some = listed[len(listed) * number // COUNT : len(listed) * (number + 1) // COUNT]
+        (tmp_path / f"{number}.pcap").write_bytes(packets.write_pcap(some, nano=True))
+    truth.over()
+    assert in_rows(kwire.spark.read(str(tmp_path), table="streams_tasks", part_bytes=0).collect()) == truth.ended

@@ -154,12 +154,14 @@ def messages() -> dict[str, pa.Table]:
     return read([CAPTURE], {"frames": (), "messages": ()})
 
 
+@pytest.mark.wide
 def test_tutorial(spark: SparkSession, messages: dict[str, pa.Table]) -> None:
     page = "docs/tutorial/data-engineer.md"
     with views(spark, messages) as tables:
         compare(spark, written(page)[0], CASES[page][0], tables)
 
 
+@pytest.mark.wide
 def test_bodies_of_messages(spark: SparkSession, messages: dict[str, pa.Table]) -> None:
     with views(spark, messages) as tables:
         for page in (BODIES, CONNECT):
@@ -167,12 +169,14 @@ def test_bodies_of_messages(spark: SparkSession, messages: dict[str, pa.Table]) 
                 compare(spark, query, case, tables)
 
 
+@pytest.mark.wide
 def test_what_happened(spark: SparkSession) -> None:
     with views(spark, read(["kafka-4.3-kraft-java/clients"], {"journeys": (), "transactions": ()})) as tables:
         for query, case in zip(written(FLOWS), CASES[FLOWS], strict=True):
             compare(spark, query, case, tables)
 
 
+@pytest.mark.wide
 def test_records_of_segments(spark: SparkSession) -> None:
     segments = table("records", "log")
     assert isinstance(segments, LogTable)
@@ -185,6 +189,7 @@ def test_records_of_segments(spark: SparkSession) -> None:
         compare(spark, written(SEGMENTS)[0], CASES[SEGMENTS][0], tables)
 
 
+@pytest.mark.wide
 def test_cloudevents_of_http(spark: SparkSession) -> None:
     keys = [["Ce-Id"], ["ce-source", "ce-type"], ["ce_id"], ["x-ce-id"], ["ce-idx"], [], None, ["CE-SPECVERSION"]]
     rows = [
@@ -197,6 +202,7 @@ def test_cloudevents_of_http(spark: SparkSession) -> None:
         compare(spark, written("docs/how-to/cloudevents.md")[0], CASES["docs/how-to/cloudevents.md"][0], tables)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("number", range(len(CASES[EXAMPLE])))
 def test_json_and_variant(spark: SparkSession, messages: dict[str, pa.Table], number: int) -> None:
     with views(spark, messages) as tables:

@@ -164,6 +164,7 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.wide
 def test_a_stream_that_is_killed_has_the_rows_of_the_table_once(rocks: SparkSession, tmp_path: Path) -> None:
     for number in range(len(BATCHES)):
         write(rocks, tmp_path, number)
@@ -188,6 +189,7 @@ def test_a_stream_that_is_killed_has_the_rows_of_the_table_once(rocks: SparkSess
     assert paired["b", 1]["client_id"] == "y"
 
 
+@pytest.mark.wide
 def test_requests_are_given_up_in_a_row_that_says_so(rocks: SparkSession, tmp_path: Path) -> None:
     for number in range(len(BATCHES)):
         write(rocks, tmp_path, number)
@@ -205,6 +207,7 @@ def test_requests_are_given_up_in_a_row_that_says_so(rocks: SparkSession, tmp_pa
     assert (given_up["api_name"], given_up["client_id"], given_up.get("body")) == ("Heartbeat", "y", None)
 
 
+@pytest.mark.wide
 def test_a_connection_that_is_silent_gives_up_its_requests(rocks: SparkSession, tmp_path: Path) -> None:
     write(rocks, tmp_path, 0)
     run(rocks, tmp_path, max_wait=1)
@@ -218,6 +221,7 @@ def test_a_connection_that_is_silent_gives_up_its_requests(rocks: SparkSession, 
     assert lost["error"] == "no frame of the connection came for 1 s: the request is given up"
 
 
+@pytest.mark.wide
 def test_sizes_in_front_are_dropped_in_a_stream(rocks: SparkSession, tmp_path: Path) -> None:
     rows = [("a", 1, "request", 1.0, bytearray(len(beat(1)).to_bytes(4, "big") + beat(1)))]
     rocks.createDataFrame(rows, SCHEMA).write.parquet(str(tmp_path / "in"))
@@ -225,6 +229,7 @@ def test_sizes_in_front_are_dropped_in_a_stream(rocks: SparkSession, tmp_path: P
     assert [(one["status"], one["api_name"]) for one in rows_of(tmp_path)] == [("ok", "Heartbeat")]
 
 
+@pytest.mark.wide
 def test_what_does_not_go_with_a_stream_is_said(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     with pytest.raises(KwireError, match=r"RocksDB keeps: spark\.conf\.set"):

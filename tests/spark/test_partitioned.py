@@ -98,6 +98,7 @@ VALUES = [
 """Of two folders what stands behind each ``=``."""
 
 
+@pytest.mark.wide
 def test_types_and_values_are_those_that_sparks_own_sources_find(spark: SparkSession, tmp_path: Path) -> None:
     for k in (0, 1):
         folder = tmp_path.joinpath(f"folder={k}", *(f"p{n:02}={values[k]}" for n, values in enumerate(VALUES)))
@@ -212,6 +213,7 @@ def test_rows_have_the_values_of_their_folders(spark: SparkSession, tree: Path) 
     assert frame.where("date = '2026-11-24'").first().status == "bad_file"
 
 
+@pytest.mark.wide
 def test_a_schema_names_columns_in_any_case_and_types_of_partition_columns(spark: SparkSession, tree: Path) -> None:
     read = spark.read.format("kwire")
     frame = read.schema("Sensor string, API_Name string, DATE string").load(str(tree))
@@ -226,6 +228,7 @@ def test_a_schema_names_columns_in_any_case_and_types_of_partition_columns(spark
         read.schema("date binary").load(str(tree)).count()
 
 
+@pytest.mark.wide
 def test_the_option_columns_may_name_partition_columns_which_are_there_in_any_case(
     spark: SparkSession, tree: Path
 ) -> None:
@@ -246,6 +249,7 @@ def test_the_option_columns_may_name_partition_columns_which_are_there_in_any_ca
         load(spark, tree, columns="date,api_name", recursiveFileLookup=True)
 
 
+@pytest.mark.wide
 @pytest.mark.usefixtures("pushing")
 def test_conditions_choose_files_before_any_is_opened(spark: SparkSession, tree: Path) -> None:
     frame = load(spark, tree, pushFilters=True, badFiles="fail", maxPartitionBytes=0)
@@ -259,6 +263,7 @@ def test_conditions_choose_files_before_any_is_opened(spark: SparkSession, tree:
     assert frame.where("date = '2027-01-01'").count() == 0
 
 
+@pytest.mark.wide
 @pytest.mark.usefixtures("pushing")
 def test_the_plan_shows_the_conditions_that_chose_files(
     spark: SparkSession, tree: Path, capsys: pytest.CaptureFixture[str]
@@ -333,6 +338,7 @@ def test_a_file_is_left_out_only_where_no_row_of_it_can_be_wanted(condition: Any
     assert may_hold([condition], {"p": value}) is holds
 
 
+@pytest.mark.wide
 def test_files_that_are_read_as_one_have_the_values_of_their_folders(spark: SparkSession, tree: Path) -> None:
     alone = counted(load(spark, tree), "date", "sensor", "status")
     across = kwire.spark.read(str(tree), sensor=1, columns=["status"], spark=spark)
@@ -358,6 +364,7 @@ def test_a_stream_has_the_values_of_folders(spark: SparkSession, tree: Path, tmp
     assert counted(spark.table("folders"), "sensor") == [("east", ROWS), ("w:1", ROWS)]
 
 
+@pytest.mark.wide
 def test_an_export_has_partition_columns(spark: SparkSession, tree: Path, tmp_path: Path) -> None:
     output = tmp_path / "_out"
     kwire.spark.export(spark, str(tree), str(output), columns=["frame", "sensor"], partition_by=["sensor"])
@@ -365,6 +372,7 @@ def test_an_export_has_partition_columns(spark: SparkSession, tree: Path, tmp_pa
     assert counted(back, "sensor") == [("east", ROWS + 1), ("w:1", ROWS), (None, 2 * ROWS)]
 
 
+@pytest.mark.wide
 def test_a_table_of_the_catalog_keeps_partition_columns(spark: SparkSession, tree: Path) -> None:
     spark.sql(f"CREATE TABLE kept_folders USING kwire OPTIONS (path '{tree}', columns 'frame')")
     try:
@@ -373,6 +381,7 @@ def test_a_table_of_the_catalog_keeps_partition_columns(spark: SparkSession, tre
         spark.sql("DROP TABLE kept_folders")
 
 
+@pytest.mark.wide
 def test_the_name_of_a_file_is_a_column_and_spark_has_no_other(spark: SparkSession, tree: Path) -> None:
     frame = load(spark, tree / "date=2026-11-23")
     assert {row.capture for row in frame.select("capture").collect()} == {

@@ -80,6 +80,7 @@ def test_records_and_partitions_of_responses(spark: SparkSession) -> None:
     assert found.asDict() == {"records": 5, "partitions": 1, "none": 1, "nothing": None}
 
 
+@pytest.mark.wide
 def test_record_sets_as_a_table_are_their_arrays_as_rows(spark: SparkSession) -> None:
     secret = encode([Record(b"k", b"p" * 20)])
     rows = [("a", BATCH), ("__cluster_metadata", secret), ("c", None), ("d", BATCH[:-3]), ("e", b""), ("f", b"\0" * 40)]
@@ -100,6 +101,7 @@ def test_record_sets_as_a_table_are_their_arrays_as_rows(spark: SparkSession) ->
     assert without.count() == 5 + 1 + 1 + 1
 
 
+@pytest.mark.wide
 def test_columns_of_any_type_and_name_stay_beside_the_rows(spark: SparkSession) -> None:
     # The session is in New York.
     frames = spark.createDataFrame([(bytearray(produce(BATCH)), bytearray(BATCH))], "payload binary, records binary")
@@ -128,6 +130,7 @@ def test_columns_of_any_type_and_name_stay_beside_the_rows(spark: SparkSession) 
         assert {tuple(map(str, row[: len(others)])) for row in rows} == {tuple(map(str, wanted))}
 
 
+@pytest.mark.wide
 def test_keys_and_versions_that_are_none_fail_no_query(spark: SparkSession) -> None:
     rows = [("1", 11), ("fetch", 11), ("1", 1 << 40), (None, None), ("-1", -1)]
     frames = spark.createDataFrame(
@@ -160,6 +163,7 @@ def size_in_front(data: bytes) -> bytes:
     return len(data).to_bytes(4, "big") + data
 
 
+@pytest.mark.wide
 def test_payloads_show_whether_they_have_a_size_and_are_arrays_of_frames(spark: SparkSession) -> None:
     one, answered = produce(BATCH), answer(kwire.messages.ProduceResponse(), 9, 1)
     rows = [
@@ -200,6 +204,7 @@ def test_payloads_show_whether_they_have_a_size_and_are_arrays_of_frames(spark: 
     assert kwire.spark.records_of(frames, "asked", keep=["n"], sized="auto").where("status = 'ok'").count() == 15
 
 
+@pytest.mark.wide
 def test_fields_that_nobody_asks_for_are_not_made(frames: DataFrame) -> None:
     made = frames.select(kwire.spark.decode_request("payload", fields=["correlation_id", "api_name"]).alias("r"))
     assert made.schema["r"].dataType.simpleString() == "struct<correlation_id:int,api_name:string>"
@@ -216,6 +221,7 @@ def test_fields_that_nobody_asks_for_are_not_made(frames: DataFrame) -> None:
         kwire.spark.decode_request("payload", **wrong)
 
 
+@pytest.mark.wide
 def test_exchanges_are_paired_within_a_connection(spark: SparkSession) -> None:
     written = answer(kwire.messages.ProduceResponse(), 9, 7)
     rows = [

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 PAGE = Path(__file__).parents[2] / "docs/how-to/payload-columns.md"
 
 
+@pytest.mark.wide
 def test_blocks_run_and_print_what_they_say(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     text = PAGE.read_text("utf-8")
     text = re.sub(r"<!-- not run: .*?\n```.*?^```\n", "", text, flags=re.DOTALL | re.MULTILINE)

@@ -104,6 +104,7 @@ def test_a_query_has_the_same_rows(spark: SparkSession, captures: Path) -> None:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
+@pytest.mark.wide
 def test_a_time_that_the_capture_does_not_state_is_null_and_fits_no_condition(
     spark: SparkSession, captures: Path, tmp_path: Path
 ) -> None:

@@ -172,6 +172,7 @@ CASES = [
 ]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("number", range(len(CASES)))
 def test_its_rows_are_those_that_python_makes_of_the_tables(spark: SparkSession, tables: Tables, number: int) -> None:
     compare(spark, written("docs/how-to/ten-questions.md")[number], CASES[number], tables)
@@ -182,6 +183,7 @@ def test_the_page_says_which_tables_it_needs() -> None:
     assert all(f'"{name}"' in page for name in NAMES)
 
 
+@pytest.mark.wide
 def test_the_commands_say_the_same(tables: Tables) -> None:
     over = Overview()
     for one in CAPTURES:

@@ -117,6 +117,7 @@ def test_several_paths_and_uris_are_read_once_each(spark: SparkSession, folder: 
     assert frame.count() == 2 * 208
 
 
+@pytest.mark.wide
 def test_a_file_whose_name_looks_like_a_pattern_is_that_file(
     spark: SparkSession, captures: Path, tmp_path: Path
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_file_whose_name_looks_like_a_pattern_is_that_file(
     assert load(spark, str(tmp_path / "a[1].pcap")).count() == 208
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("table", SCHEMAS)
 def test_a_bad_file_is_a_row_and_not_a_failed_job(
     spark: SparkSession, captures: Path, tmp_path: Path, table: str
@@ -152,6 +154,7 @@ def test_a_bad_file_is_a_row_and_not_a_failed_job(
     assert len(before) > 100
 
 
+@pytest.mark.wide
 def test_what_lies_beside_captures_has_no_row_unless_it_is_asked_for(
     spark: SparkSession, captures: Path, tmp_path: Path
 ) -> None:
@@ -177,6 +180,7 @@ def test_what_lies_beside_captures_has_no_row_unless_it_is_asked_for(
     assert [row.status for row in named] == ["bad_file", "bad_file"]
 
 
+@pytest.mark.wide
 def test_options_of_sparks_own_sources_choose_files(spark: SparkSession, folder: Path) -> None:
     def names(**options: object) -> set[str]:
         return {Path(row.capture).name for row in load(spark, str(folder), **options).select("capture").collect()}
@@ -266,6 +270,7 @@ def test_ports_of_vxlan_may_be_named(spark: SparkSession, captures: Path, tmp_pa
     assert load(spark, str(tmp_path), vxlan_ports="1,12345").count() == 208
 
 
+@pytest.mark.wide
 def test_ports_choose_the_brokers_to_look_at(spark: SparkSession, captures: Path) -> None:
     path = str(captures / CAPTURE)
     assert load(spark, path, ports="9092").count() == 208
@@ -362,6 +367,7 @@ def test_spark_finds_the_data_source_without_registration(captures: Path, tmp_pa
     assert done.stdout.split()[-1] == "208"
 
 
+@pytest.mark.wide
 def test_connections_over_tls_are_read_with_a_key_log(spark: SparkSession, tmp_path: Path) -> None:
     folder = Path(__file__).parents[1] / "golden" / "tls" / "kafka-4.3-kraft-java"
     capture = str(folder / "agent.pcap")

@@ -364,7 +364,7 @@ def prepared(spark: SparkSession, number: int) -> str:
     return "SELECT * FROM exchanges ORDER BY timestamp, frame" if number == 0 else queries[number]
 
 
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 @pytest.mark.parametrize("name", list(dict.fromkeys((*CAPTURES, *OTHERS))))
 def test_rows_are_those_that_python_makes_of_the_tables(spark: SparkSession, name: str) -> None:
     made = read([name], COLUMNS)

@@ -267,6 +267,7 @@ def test_a_stream_goes_on_with_files_that_are_closed_later(spark: SparkSession, 
     assert {Path(row[0]).name for row in sink.batches[1]} == {"s-2.pcap"}
 
 
+@pytest.mark.wide
 def test_what_cannot_be_streamed_is_refused_with_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(KwireError, match=r"the option 'across' is for spark\.read"):
         kwire.spark.KwireDataSource({"path": "/", "across": "true"}).streamReader(kwire.spark.table_schema("frames"))

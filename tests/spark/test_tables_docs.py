@@ -230,6 +230,7 @@ CASES = {
 CASES = {f"docs/reference/tables/{name}.md": cases for name, cases in CASES.items()}
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize(("page", "number"), [(page, at) for page, cases in CASES.items() for at in range(len(cases))])
 def test_its_rows_are_those_that_python_makes_of_the_tables(
     spark: SparkSession, tables: Tables, page: str, number: int

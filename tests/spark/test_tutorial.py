@@ -12,6 +12,7 @@ from shown_output import Step, run, same, steps
 PAGE = "docs/tutorial/data-engineer.md"
 
 
+@pytest.mark.wide
 def test_it_prints_what_it_shows(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     space: dict[str, Any] = {}

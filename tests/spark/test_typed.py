@@ -37,6 +37,7 @@ def test_bodies_of_the_data_source_are_those_of_the_capture_engine(spark: SparkS
         load(api="Nope", direction="request")
 
 
+@pytest.mark.wide
 def test_functions_give_bodies_of_one_api(spark: SparkSession) -> None:
     commit = messages.OffsetCommitRequest.from_dict(
         {"group_id": "g", "topics": [{"name": "t", "partitions": [{"partition_index": 1, "committed_offset": 2}]}]}

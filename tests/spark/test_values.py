@@ -76,6 +76,7 @@ def _catalog() -> Any:
     return Catalog(Written.of(one) for one in SCHEMAS)
 
 
+@pytest.mark.wide
 def test_headers_name_schemas(spark: SparkSession) -> None:
     header = b"\0" + struct.pack(">I", 1)
     df = spark.createDataFrame(
@@ -99,6 +100,7 @@ def test_what_makes_no_sense_is_refused(spark: SparkSession, options: dict[str, 
         kwire.spark.from_registry("value", schemas=_catalog(), **options)
 
 
+@pytest.mark.wide
 def test_the_source_has_values_as_columns(spark: SparkSession, tmp_path: Path) -> None:
     def produced(values: list[Any], topic: str, keys: list[bytes] | None = None) -> None:
         number = len(connection.packets)

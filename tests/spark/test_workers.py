@@ -29,6 +29,7 @@ def frozen(_: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict({"id": [gc.get_freeze_count()]})
 
 
+@pytest.mark.wide
 def test_what_a_worker_has_loaded_is_left_out_of_the_collection_after_each_task(spark: SparkSession) -> None:
     rows = mapped(spark.range(0, 4, 1, 4), frozen, "id long").collect()
     assert min(row["id"] for row in rows) > 10_000
@@ -126,6 +127,7 @@ FAILURES: dict[str, tuple[Callable[[SparkSession, Path], Any], str]] = {
 }
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("where", FAILURES)
 def test_an_error_is_told_in_its_first_line_and_without_the_stack_of_a_worker(
     spark: SparkSession, tmp_path: Path, where: str

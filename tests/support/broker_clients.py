@@ -8,16 +8,16 @@ member of a group, commits, and gives what it has read. One that is no Python pa
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import pytest
+from missing import MissingError, give_up, no_program
 
 from kwire.testing.broker import Broker
 from kwire.testing.proxy import Proxy
@@ -28,21 +28,6 @@ BUILT: Final = ("Java 4.4", "franz-go", "Sarama", "KafkaJS")
 """Clients that ``tests/broker`` runs."""
 _PAGE: Final = Path(__file__).parents[2] / "docs" / "how-to" / "mock-broker.md"
 _SECONDS: Final = 15.0
-
-
-class MissingError(Exception):
-    """A client is not installed here. ``unreachable``: the registry that has it does not answer."""
-
-    def __init__(self, why: str, *, unreachable: bool = False) -> None:
-        super().__init__(why)
-        self.unreachable = unreachable
-
-
-def give_up(missing: MissingError) -> NoReturn:
-    """Skip. In continuous integration fail, unless the client could not be fetched."""
-    if os.environ.get("CI") == "true" and not missing.unreachable:
-        pytest.fail(str(missing))
-    pytest.skip(str(missing))
 
 
 def kafka_python(broker: Broker | Proxy, topic: str = TOPIC) -> list[bytes]:
@@ -114,8 +99,7 @@ def confluent_kafka(broker: Broker | Proxy, topic: str = TOPIC) -> list[bytes]:
 def kcat(broker: Broker | Proxy, topic: str = TOPIC) -> list[bytes]:
     """kcat, which is librdkafka too, mostly of an older version."""
     if shutil.which("kcat") is None:
-        # .ci/setup --tools has installed it, unless apt-get could not be asked.
-        raise MissingError("kcat is not installed", unreachable=True)
+        raise no_program("kcat")
 
     def run(*words: str, given: bytes = b"") -> bytes:
         command = ["kcat", "-b", broker.bootstrap, *words]

@@ -106,6 +106,8 @@ def lay_out(folder: Path, page: str = "") -> None:
             shutil.copy(GOLDEN / "values" / name, folder / "captures" / name)
     of_flows = page in ("how-to/what-happened.md", "reference/tables/transactions.md")
     shutil.copy(GOLDEN / "kafka-4.3-kraft-java" / "clients.pcap" if of_flows else light, folder / "broker.pcap")
+    if of_flows:
+        shutil.copy(GOLDEN / "groups" / "java.gz", folder / "groups.pcap.gz")
     shutil.copy(keys, folder / "keys.log")
     shutil.copy(next(tls.glob(f"{keys.stem}.pcap*")), folder / "tls.pcap")
     shutil.copy(GOLDEN / "tunnels" / "vxlan" / "plain.pcap", folder / "tunnel.pcap")

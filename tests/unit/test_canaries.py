@@ -184,7 +184,7 @@ def _rows(table: str, data: bytes, **options: Any) -> list[dict[str, Any]]:
     return [row for batch in capture.read(io.BytesIO(data), table, **options) for row in batch.to_pylist()]
 
 
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 @pytest.mark.parametrize("cut", [0, 1, 9])
 def test_bodies_that_kernels_write_show_no_secret(cut: int):
     data = capture_of(CASES, cut=cut)
@@ -356,6 +356,7 @@ def test_decode_of_segments(
             assert shown == set(IN_RECORDS)
 
 
+@pytest.mark.wide(keep=20)
 def test_explain(capsys: pytest.CaptureFixture[str], case: Case, tmp_path: Path):
     for number, args in enumerate(_explained(case, tmp_path)):
         said = _command(capsys, "explain", *args)

@@ -52,7 +52,9 @@ def test_a_uuid_has_two_texts() -> None:
     one = UUID(int=0x0123456789ABCDEF_FEDCBA9876543210)
     assert wire.uuid_text(one) == "ASNFZ4mrze_-3LqYdlQyEA"
     assert wire.parse_uuid(wire.uuid_text(one)) == wire.parse_uuid(str(one)) == one
-    for wrong in ("ASNFZ4mrze_-3LqYdlQy!A", "ASNFZ4mrze_-3LqYdlQy A", "x" * 21, "", "ASNFZ4mrze_-3LqYdlQyEA="):
+    # Kafka's Uuid.fromString knows the alphabet for URLs alone.
+    other = "ASNFZ4mrze/+3LqYdlQyEA"
+    for wrong in (other, "ASNFZ4mrze_-3LqYdlQy!A", "ASNFZ4mrze_-3LqYdlQy A", "x" * 21, "", "ASNFZ4mrze_-3LqYdlQyEA="):
         with pytest.raises(ValueError, match=r".+"):
             wire.parse_uuid(wrong)
 
@@ -85,3 +87,13 @@ def test_bytes_are_taken_from_what_has_them_and_from_nothing_else() -> None:
         with pytest.raises(DecodeError, match=said) as caught:
             wire.as_bytes(wrong, "frame")  # type: ignore[arg-type]
         assert caught.value.layout == "frame"
+
+
+def test_attributes_of_a_batch_have_the_bits_that_kafka_gives_them() -> None:
+    # org.apache.kafka.common.record.DefaultRecordBatch: three bits of a codec, then a flag in each bit.
+    flags = (wire.LOG_APPEND_TIME, wire.TRANSACTIONAL, wire.CONTROL, wire.DELETE_HORIZON)
+    assert (wire.CODEC, *flags) == (0b111, *(1 << bit for bit in (3, 4, 5, 6)))
+
+
+def test_the_most_that_is_positive_is_that_of_an_int_of_java() -> None:
+    assert wire.MOST_POSITIVE == 2**31 - 1

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -34,18 +34,24 @@ from kwire.report.findings import (
     offsets,
     producing,
     resent,
+    sessions,
     transactions,
+    values,
 )
 from kwire.report.findings.committed import Committed
 from kwire.report.findings.rule import COLUMNS, SCHEMA, SEVERITIES, Finding, Rule, rules_of
+from kwire.report.findings.values import OF_VALUES
 from kwire.report.sums import tuples
 from kwire.report.tallies import Rows, rows_of
 from kwire.tables import showing
 from kwire.tables.showing import Column
 
+if TYPE_CHECKING:
+    from kwire.values import Schemas
+
 __all__ = [
-    "COLUMNS", "RULES", "SCHEMA", "SEVERITIES", "SHOWN", "Finder", "Finding", "Thresholds", "batch_of", "needed",
-    "summary",
+    "COLUMNS", "OF_VALUES", "RULES", "SCHEMA", "SEVERITIES", "SHOWN", "Finder", "Finding", "Thresholds",
+    "batch_of", "needed", "summary",
 ]  # fmt: skip
 
 
@@ -60,7 +66,9 @@ class Thresholds(
     errors.Limits,
     brokers.Limits,
     resent.Limits,
+    sessions.Limits,
     transactions.Limits,
+    values.Limits,
 ):
     """From where on something is a finding: the ``Limits`` of all families.
 
@@ -94,7 +102,10 @@ class Thresholds(
         return cls(**values)
 
 
-FAMILIES: Final = (producing, clients, groups, histories, consuming, offsets, errors, brokers, resent, transactions)
+FAMILIES: Final = (
+    producing, clients, groups, histories, consuming, offsets, errors, brokers, resent, sessions, transactions,
+    values,
+)  # fmt: skip
 """The modules of rules: a rule is in use once its class stands in one of them."""
 
 RULES: Final[dict[str, type[Rule[Any]]]] = {
@@ -110,13 +121,21 @@ _MOST_NAMED: Final = 1 << 16
 """Connections whose software is remembered."""
 
 
-def needed(rules: Iterable[str] | None = None, *, also: bool = True) -> dict[str, Sequence[str]]:
+def needed(rules: Iterable[str] | None = None, *, also: bool = True, schemas: bool = False) -> dict[str, Sequence[str]]:
     """The tables that rules (None: all) read, with their columns; ``also``: those too that only tell more.
 
-    Raises ``ValueError`` for an unknown rule.
+    ``schemas``: there are sources of schemas, so that rules about values can be looked for. Raises ``ValueError`` for
+    an unknown rule, and for one about values that is named although there are none.
     """
-    wanted = {name for rule in _chosen(rules) for name in (*rule.tables, *(rule.also if also else ()))}
-    return {name: columns for name, columns in COLUMNS.items() if name in wanted}
+    chosen = _chosen(rules)
+    if rules is not None and not schemas and (of_values := [rule.name for rule in chosen if rule.of_values]):
+        raise ValueError(f"the rule {of_values[0]} needs the schemas of values: give their sources (--values)")
+    chosen = [rule for rule in chosen if schemas or not rule.of_values]
+    wanted = {name for rule in chosen for name in (*rule.tables, *(rule.also if also else ()))}
+    made = {name: columns for name, columns in COLUMNS.items() if name in wanted}
+    if any(rule.of_values for rule in chosen):
+        made["records"] = (*made["records"], *OF_VALUES)
+    return made
 
 
 def _chosen(rules: Iterable[str] | None) -> list[type[Rule[Any]]]:
@@ -142,11 +161,20 @@ def _kept(one: object, deep: int = 4) -> int:
 class Finder:
     """Takes batches of the tables that ``needed`` names, in the order of each capture, and gives findings.
 
-    Raises ``ValueError`` for a rule that does not exist.
+    ``schemas``: the sources of schemas that the columns of values were made with, for rules about values.
+
+    Raises ``ValueError`` for a rule that does not exist, and for ``thresholds`` that are none.
     """
 
-    def __init__(self, rules: Iterable[str] | None = None, thresholds: Thresholds | None = None) -> None:
-        limits = thresholds or Thresholds()
+    def __init__(
+        self,
+        rules: Iterable[str] | None = None,
+        thresholds: Thresholds | None = None,
+        schemas: Schemas | None = None,
+    ) -> None:
+        limits = Thresholds() if thresholds is None else thresholds
+        if not isinstance(limits, Thresholds):
+            raise ValueError(f"not {limits!r}: thresholds is kwire.report.findings.Thresholds")
         self._rules = [rule(limits) for rule in _chosen(rules)]
         self._by_process = any(rule.by_process for rule in self._rules)
         self._software: dict[tuple[str, int], str] = {}
@@ -155,6 +183,8 @@ class Finder:
         for rule in self._rules:
             if isinstance(rule, offsets.Offsets):
                 rule.commits = commits
+            elif isinstance(rule, values.Breaking):
+                rule.schemas = schemas
             elif isinstance(rule, errors.Repeated):
                 rule.others = frozenset().union(*(one.errors for one in RULES.values()))
 

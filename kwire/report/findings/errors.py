@@ -15,7 +15,7 @@ from kwire.report.findings.rule import CLIENT, Finding, Rule
 from kwire.report.sums import tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
 
-__all__ = ["Denied", "Errors", "Fatal", "Fenced", "Limits", "Repeated", "StaleLeaders"]
+__all__ = ["Denied", "Errors", "Fatal", "Fenced", "Limits", "Repeated", "StaleLeaders", "UnknownTopics"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Limits:
     """Errors of one client that tell it to look for the leader."""
     fenced: int = 1
     """Errors that tell a producer that another one has taken over, or that it is not known."""
+    unknown_topics: int = 20
+    """Responses that tell one client of one API that a topic or partition does not exist."""
     denials: int = 1
     """Requests that were refused for want of authorization."""
     fatal_errors: int = 1
@@ -120,6 +122,60 @@ class Fenced(Errors):
         for (host, client), (tally, said) in together.items():
             if tally.count >= self.enough():
                 yield self.found(", ".join(said), tally, client_host=host, client_id=client)
+
+
+class UnknownTopics(Errors):
+    """A client asks for topics that do not exist, over and over."""
+
+    name = "unknown-topics"
+    finds = "a client that asks for a topic or partition that does not exist, over and over; which topics"
+    thresholds: Mapping[str, str] = {"unknown_topics": "{} responses"}
+    place = 225
+    tables: tuple[str, ...] = ("frames",)
+    also: tuple[str, ...] = ("partitions",)
+    advice = (
+        "create the topic, or take it out of what the client subscribes to or writes to; after a topic was deleted, "
+        "restart clients that go on to use it"
+    )
+    errors: frozenset[str] = frozenset(("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID", "INCONSISTENT_TOPIC_ID"))
+    _NAMED = 3
+    """Topics that a finding names."""
+    _MOST = 1 << 12
+    """Topics that are remembered."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._topics: dict[tuple[Any, ...], dict[str, None]] = {}
+
+    def take(self, name: str, rows: Rows) -> None:
+        if name == "frames":
+            super().take(name, rows)
+            return
+        told = rows.where(direction="response", status="ok", error=tuple(sorted(self.errors)))
+        columns = (*CLIENT, "api_name", "error", "topic", "topic_id")
+        for *key, topic, topic_id in tuples(rows.part(columns, told[rows.valid("topic")[told]])):
+            known = self._topics.setdefault(tuple(key), {})
+            if len(known) < self._MOST and (topic or topic_id):
+                known[topic or topic_id] = None
+
+    def enough(self) -> int:
+        return self.limits.unknown_topics
+
+    def follows(self, api: str) -> tuple[str, ...]:
+        # It asks for the same again.
+        return ("lookup-storm",) if api in LOOKUPS else ("metadata-storm",)
+
+    def findings(self) -> Iterator[Finding]:
+        many = self.tallies.totals().count >= self.enough()
+        for (host, client, api, error), one in self.tallies.items(many):
+            topics = list(self._topics.get((host, client, api, error), ()))
+            said = f"{error} in {one.count} {api} responses"
+            if topics:
+                said += f", for {', '.join(topics[: self._NAMED])}"
+            if len(topics) > self._NAMED:
+                said += f" and {len(topics) - self._NAMED} others"
+            only = topics[0] if len(topics) == 1 else None
+            yield self.found(said, one, client_host=host, client_id=client, topic=only, explains=self.follows(api))
 
 
 class Denied(Errors):
@@ -227,10 +283,9 @@ Clients do not meet them in normal operation, and cannot mend them.
 """
 _RETRIED: Final = (
     "CONCURRENT_TRANSACTIONS", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR",
-    "REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED", "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH",
-    "FETCH_SESSION_TOPIC_ID_ERROR", "SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH", "UNSTABLE_OFFSET_COMMIT",
-    "OFFSET_NOT_AVAILABLE", "THROTTLING_QUOTA_EXCEEDED", "TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_ID",
-    "INCONSISTENT_TOPIC_ID", "STALE_MEMBER_EPOCH", "ELECTION_NOT_NEEDED", "BROKER_ID_NOT_REGISTERED",
+    "REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED", "UNSTABLE_OFFSET_COMMIT", "OFFSET_NOT_AVAILABLE",
+    "THROTTLING_QUOTA_EXCEEDED", "TOPIC_ALREADY_EXISTS", "STALE_MEMBER_EPOCH", "ELECTION_NOT_NEEDED",
+    "BROKER_ID_NOT_REGISTERED",
 )  # fmt: skip
 """Errors that clients meet in normal operation and ask again: the fault is that they go on."""
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kwire.naming import counted
 from kwire.report.findings.rule import BROKER, CLIENT, Finding, Rule, Together
 from kwire.report.sums import UNDATED, tuples
-from kwire.report.tallies import Rows, Tallies
+from kwire.report.tallies import Rows, Tallies, Tally
 
-__all__ = ["ClassicGroups", "CommitsInRebalances", "Limits", "LocksRunOut", "Reconciling", "ReleasedAgain"]
+__all__ = [
+    "ClassicGroups", "CommitsInRebalances", "CooperativeChurn", "DeadLetters", "GivenBack", "Limits", "LocksRunOut",
+    "Reconciling", "ReleasedAgain",
+]  # fmt: skip
 
 _MOST: Final = 1 << 16
 """Groups that are followed."""
@@ -31,10 +36,20 @@ class Limits:
     """How long a rebalance of the newer protocols takes, from its cause on."""
     refused_commits: int = 5
     """Commits of a client that a rebalance overtook."""
+    moves: int = 4
+    """How often a partition was taken from a living member of a cooperative group in a minute."""
     redeliveries: int = 4
     """Deliveries of a record that was released, or whose lock ran out, each time."""
     locks: int = 5
     """Ranges of records of a share group that a client did not acknowledge in time."""
+    released: int = 100
+    """Records that a member of a share group released,"""
+    released_part: float = 0.5
+    """if they are so large a part of what it got."""
+    dead_letters: int = 1
+    """Records that brokers wrote to a dead letter topic of share groups."""
+    rejected: int = 20
+    """Records of a partition that members of a share group rejected."""
 
 
 class Reconciling(Rule[Limits]):
@@ -147,6 +162,53 @@ class ClassicGroups(Rule[Limits]):
                 yield self.found(f"{counted(one.count, 'JoinGroup')} at {host}:{port}", one, group_id=group)
 
 
+class CooperativeChurn(Rule[Limits]):
+    """Partitions of a cooperative group go from member to member, although the members that had them are still there.
+
+    Cooperative-sticky assignment is made to leave partitions where they are.
+    """
+
+    name = "cooperative-churn"
+    finds = (
+        "a group with cooperative-sticky assignment whose partitions are taken from living members over and over, "
+        "which its assignor is made to avoid"
+    )
+    thresholds: Mapping[str, str] = {"moves": "{} times the same partition in a minute"}
+    place = 74
+    tables: tuple[str, ...] = ("group_events",)
+    keys: tuple[str, ...] = ("group_id", "topic", "partition")
+    together: Together = "group"
+    advice = (
+        "see which members come and go (kwire why --group): give them a group.instance.id, so that a restart moves "
+        "nothing, or use group.protocol=consumer; old clients lose track of what they own (KAFKA-12984)"
+    )
+    _ASSIGNOR = "cooperative-sticky"
+
+    def take(self, name: str, rows: Rows) -> None:
+        taken = rows.where(event="revoked", kind="classic", assignor=self._ASSIGNOR, status="ok")
+        if not len(taken):
+            return
+        lists = rows.table["lost"].combine_chunks().take(pa.array(taken))
+        lost, of = pc.list_flatten(lists), pc.list_parent_indices(lists)
+        made = rows.part(("capture", "connection", "frame", "timestamp", "group_id"), taken).take(of)
+        for column in ("topic", "partition"):
+            made = made.append_column(column, pc.struct_field(lost, column))
+        self.tallies.add(Rows(made), np.arange(made.num_rows), each=True)
+
+    def findings(self) -> Iterator[Finding]:
+        groups: dict[str, tuple[Tally, int, str]] = {}
+        for (group, topic, partition), one in self.tallies.items(self.tallies.totals().count >= self.limits.moves):
+            if one.busiest >= self.limits.moves:
+                tally, most, which = groups.get(group, (Tally(), 0, ""))
+                tally.join(one)
+                if one.count > most:
+                    most, which = one.count, f"{topic}[{partition}]"
+                groups[group] = tally, most, which
+        for group, (one, most, which) in groups.items():
+            said = f"partitions were taken from living members {one.count} times; {which} {most} times"
+            yield self.found(said, one, group_id=group)
+
+
 class CommitsInRebalances(Rule[Limits]):
     """Commits that come too late: the partitions are somebody else's by then."""
 
@@ -248,3 +310,94 @@ class LocksRunOut(Rule[Limits]):
                 if allowed.get(group) is not None:
                     said += f" within {allowed[group] / 1000:g} s"
                 yield self.found(said, one, group_id=group)
+
+
+class _Ranges(Rule[Limits]):
+    """Records of share groups, by member or topic: how many with which outcome."""
+
+    tables: tuple[str, ...] = ("share_deliveries",)
+    _TAKEN = ("accepted", "released", "rejected", "expired")
+
+    def take(self, name: str, rows: Rows) -> None:
+        at = rows.where(outcome=self._TAKEN, status="ok")
+        self.tallies.add(rows, at, count=rows.values("last_offset")[at] - rows.values("first_offset")[at] + 1)
+
+    def _by_outcome(self) -> dict[tuple[Any, ...], dict[str, Tally]]:
+        made: dict[tuple[Any, ...], dict[str, Tally]] = {}
+        for (*key, outcome), one in self.tallies.items():
+            made.setdefault(tuple(key), {})[outcome] = one
+        return made
+
+
+class GivenBack(_Ranges):
+    """A member of a share group gives most of its records back, so that they are delivered again."""
+
+    name = "released-records"
+    finds = "a member of a share group that releases most of the records that it gets: each is delivered again"
+    thresholds: Mapping[str, str] = {"released": "{} records", "released_part": "{} of what it got"}
+    place = 99
+    keys: tuple[str, ...] = ("group_id", *CLIENT, "member_id", "outcome")
+    together: Together = "group"
+    advice = (
+        "see why the program cannot work on them (something that it needs is down?), and let it poll less meanwhile; "
+        "each release brings a record nearer to the limit of deliveries"
+    )
+
+    def findings(self) -> Iterator[Finding]:
+        for (group, host, client, _), of in self._by_outcome().items():
+            total = sum(one.count for one in of.values())
+            one = of.get("released", Tally())
+            if one.count >= self.limits.released and one.count >= self.limits.released_part * total:
+                said = f"{one.count} of {counted(total, 'record')} released"
+                yield self.found(said, one, client_host=host, client_id=client, group_id=group)
+
+
+class DeadLetters(_Ranges):
+    """Records that a share group gives up: members reject them, or they were delivered as often as the group allows.
+
+    Brokers of 4.4 write them to the group's dead letter topic, if it has one (KIP-1191).
+    """
+
+    name = "dead-letters"
+    finds = (
+        "records that a share group gives up: those that brokers write to its dead letter topic (KIP-1191, Kafka 4.4), "
+        "and those that its members reject"
+    )
+    thresholds: Mapping[str, str] = {"dead_letters": "{}", "rejected": "{} of a partition"}
+    place = 97
+    tables: tuple[str, ...] = ("share_deliveries", "partitions")
+    keys: tuple[str, ...] = ("group_id", "topic", "partition", "outcome")
+    together: Together = "topic"
+    severity = "low"
+    advice = (
+        "see what is wrong with these records, and who writes them; errors.deadletterqueue.topic.name of the group "
+        "keeps them (Kafka 4.4), with headers that say where they come from"
+    )
+    _BROKERS = "ShareGroupDLQManager-client-"
+    """So begin the client ids of brokers that write dead letters."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._letters = Tallies("topic")
+
+    def take(self, name: str, rows: Rows) -> None:
+        if name == "share_deliveries":
+            super().take(name, rows)
+            return
+        sent = rows.where(api_name="Produce", direction="request", status="ok")
+        if len(sent):
+            ids = rows.part(("client_id",), sent)["client_id"]
+            mine = sent[pc.fill_null(pc.starts_with(ids, self._BROKERS), False).to_numpy()]
+            self._letters.add(rows, mine, count=np.maximum(rows.values("records")[mine], 0), each=True)
+
+    def findings(self) -> Iterator[Finding]:
+        for (topic,), one in self._letters.items():
+            if one.count >= self.limits.dead_letters:
+                said = f"brokers wrote {counted(one.count, 'dead letter')} of share groups to it"
+                yield self.found(said, one, topic=topic)
+        for (group, topic, partition), of in self._by_outcome().items():
+            one = of.get("rejected", Tally())
+            if one.count >= self.limits.rejected:
+                total = sum(each.count for each in of.values())
+                said = f"{one.count} of {counted(total, 'record')} rejected: nobody of the group gets them again"
+                yield self.found(said, one, group_id=group, topic=topic, partition=partition)

@@ -11,11 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.naming import counted
-from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, Together, busiest, counts, together
+from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, Together, busiest, counts, keyed, together
 from kwire.report.sums import UNDATED, tuples
 from kwire.report.tallies import Rows, Tallies, Tally, firsts, numbers
 
-__all__ = ["Aborted", "Large", "Limits", "MixedAcks", "Skew", "TinyBatches", "Uncompressed", "WrongTimes"]
+__all__ = [
+    "Aborted", "Large", "Limits", "MixedAcks", "NoAcks", "Skew", "TinyBatches", "Uncompressed", "Unordered",
+    "WrongTimes",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,10 @@ class Limits:
     """Bytes of record sets without compression, of one topic."""
     mixed_acks: int = 1
     """Produce requests with acks=0, and as many with acks=all, of one client."""
+    unacknowledged: int = 200
+    """Produce requests of one client with acks=0, if it has none with acks=all."""
+    pipelined: int = 100
+    """Produce requests of one client without idempotence that it sent before the one before was answered."""
     aborted: int = 10
     """Transactions that one client aborted,"""
     aborted_part: float = 0.5
@@ -145,6 +152,105 @@ class MixedAcks(Rule[Limits]):
         for ((host, client), one), many in zip(self.tallies.items(enough), of_all[enough].tolist(), strict=True):
             said = f"{one.count} Produce requests with acks=0 and {many} with acks=all"
             yield self.found(said, one, client_host=host, client_id=client)
+
+
+class NoAcks(Rule[Limits]):
+    """A client asks for no acknowledgement of anything that it writes."""
+
+    name = "no-acks"
+    finds = "a client that writes with acks=0 only: nobody notices what a broker does not get, or refuses"
+    thresholds: Mapping[str, str] = {"unacknowledged": "{} requests"}
+    place = 130
+    tables: tuple[str, ...] = ("calls",)
+    keys: tuple[str, ...] = CLIENT
+    severity = "low"
+    advice = "use acks=all with idempotence (the default of Java clients since 3.0), unless records may be lost"
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._all = Tallies(*self.keys)
+
+    def take(self, name: str, rows: Rows) -> None:
+        self.tallies.add(rows, rows.where(api_name="Produce", acks=0))
+        self._all.add(rows, rows.where(api_name="Produce", acks=-1))
+
+    def findings(self) -> Iterator[Finding]:
+        none = self.tallies.totals().count
+        enough = (none >= max(self.limits.unacknowledged, 1)) & (counts(self.tallies, self._all) == 0)
+        for (host, client), one in self.tallies.items(enough):
+            said = f"{one.count} Produce requests with acks=0"
+            yield self.found(said, one, client_host=host, client_id=client)
+
+
+class Unordered(Rule[Limits]):
+    """A producer without idempotence has several requests on their way.
+
+    If one of them fails and is sent again, its records come after those of the next.
+    """
+
+    name = "unordered-retries"
+    finds = (
+        "a producer without idempotence that sends the next request before the last one is answered: after a retry, "
+        "records are out of order, or there twice"
+    )
+    thresholds: Mapping[str, str] = {"pipelined": "{} requests"}
+    place = 131
+    # Connections say whose records are.
+    tables: tuple[str, ...] = ("frames", "records", "connections")
+    keys: tuple[str, ...] = (*CLIENT, "capture", "connection")
+    severity = "low"
+    advice = "set enable.idempotence=true: it costs nothing, and brokers keep the order and drop what comes twice"
+    _MOST = 1 << 16
+    """Connections that are remembered."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._open: dict[tuple[str, int], bool] = {}
+        """By connection: whether its last Produce frame was a request."""
+        self._answered = Tallies(*self.keys)
+        self._plain: dict[tuple[str, int], bool] = {}
+        """Connections with batches of producers: whether all of them are without a producer id."""
+
+    def take(self, name: str, rows: Rows) -> None:
+        if name == "records":
+            sent = rows.where(source="produce", status="ok")
+            plain = rows.values("producer_id", -1)[sent] < 0
+            for capture, connection, _, with_id in rows.totals(sent, ("capture", "connection"), (~plain).astype(int)):
+                key = capture, connection
+                if key in self._plain or len(self._plain) < self._MOST:
+                    self._plain[key] = self._plain.get(key, True) and not with_id
+        elif name == "frames":
+            self._frames(rows)
+
+    def _frames(self, rows: Rows) -> None:
+        mine = rows.where(api_name="Produce")
+        if not len(mine):
+            return
+        asked = rows.mask("direction", "request")[mine]
+        of, places = keyed(rows, ("capture", "connection"), mine)
+        order = np.argsort(of, kind="stable")
+        own, asks = of[order], asked[order]
+        begins = np.append(True, own[1:] != own[:-1])
+        before = np.append(False, asks[:-1])
+        for at in np.flatnonzero(begins).tolist():
+            before[at] = self._open.get(places[own[at]], False)
+        for at in np.flatnonzero(np.append(begins[1:], True)).tolist():
+            if places[own[at]] in self._open or len(self._open) < self._MOST:
+                self._open[places[own[at]]] = bool(asks[at])
+        self.tallies.add(rows, np.sort(mine[order[asks & before]]))
+        self._answered.add(rows, mine[~asked])
+
+    def findings(self) -> Iterator[Finding]:
+        # With acks=0 there is no answer.
+        answered = counts(self.tallies, self._answered) > 0
+        found: dict[tuple[Any, ...], Tally] = {}
+        for (host, client, capture, connection), one in self.tallies.items(answered):
+            if self._plain.get((capture, connection), False):
+                found.setdefault((host, client), Tally()).join(one)
+        for (host, client), one in found.items():
+            if one.count >= self.limits.pipelined:
+                said = f"{one.count} Produce requests before the one before was answered, without idempotence"
+                yield self.found(said, one, client_host=host, client_id=client)
 
 
 class Aborted(Rule[Limits]):

@@ -147,12 +147,12 @@ _RECORDS: Final = (
     "producer_epoch", "sequence", "status",
 )  # fmt: skip
 _GROUP_EVENTS: Final = (
-    *FRAME, "timestamp", *CLIENT, "client_port", *BROKER, "group_id", "kind", "event", "member_id", "assignor",
+    *FRAME, "timestamp", *CLIENT, "client_port", *BROKER, "group_id", "kind", "event", "member_id", "lost", "assignor",
     "duration_ms", "cause", "cause_member_id", "error_name", "status",
 )  # fmt: skip
 _SHARE_DELIVERIES: Final = (
     *FRAME, "timestamp", *CLIENT, "client_port", *BROKER, "group_id", "topic", "topic_id", "partition", "first_offset",
-    "member_id", "delivery_count", "lock_timeout_ms", "outcome", "status",
+    "last_offset", "member_id", "delivery_count", "lock_timeout_ms", "outcome", "status",
 )  # fmt: skip
 COLUMNS: Final[dict[str, Sequence[str]]] = {
     "frames": _FRAMES,
@@ -201,6 +201,8 @@ class Rule(Generic[_Limits]):
     """Rules whose findings about the same client, at the same time, have the same cause: they are left out."""
     errors: frozenset[str] = frozenset()
     """Errors of responses that it is about: ``repeated-errors`` leaves them to it."""
+    of_values = False
+    """Whether it reads what values mean: it needs sources of schemas."""
     by_process = False
     """Whether a finding may be about one of several processes with the same client_id."""
 

@@ -18,6 +18,7 @@ from kwire import versions
 from kwire.protocol.error_codes import ErrorCode
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import Versions
+from kwire.testing.broker.acls import Acls
 from kwire.testing.broker.asking import NEVER
 from kwire.testing.broker.authentication import Sasl
 from kwire.testing.broker.groups import Group
@@ -123,6 +124,7 @@ class Cluster:
         self.groups: dict[str, Group] = {}
         self.group_configs: dict[str, dict[str, str | None]] = {}
         """Group -> its configuration, which it may have before it has members."""
+        self.acls: Acls = Acls()
         self.sessions: Sessions = Sessions(self.settings.max_sessions)
         self.transactions: Transactions = Transactions(self)
         rates = {ApiKey.PRODUCE: self.settings.produce_rate, ApiKey.FETCH: self.settings.fetch_rate}

@@ -31,7 +31,7 @@ from kwire.testing.broker.asking import NEVER
 if TYPE_CHECKING:
     from kwire.testing.broker.logs import Topic
 
-__all__ = ["ASSIGNORS", "Consumer", "Consumers", "by_topic"]
+__all__ = ["ASSIGNORS", "Consumer", "Consumers", "by_topic", "compiled"]
 
 ASSIGNORS: Final = ("uniform", "range")
 """Assignors of the broker. Both share the partitions of all topics out in turn here."""
@@ -88,7 +88,7 @@ class Consumers:
         found.heard = now
         if request.subscribed_topic_regex:
             try:
-                found.pattern = _compiled(request.subscribed_topic_regex)
+                found.pattern = compiled(request.subscribed_topic_regex)
             except ValueError:
                 return ErrorCode.INVALID_REGULAR_EXPRESSION
         elif request.subscribed_topic_regex is not None:
@@ -223,8 +223,8 @@ class Consumers:
         return min((one.heard + self.session for one in self.members.values()), default=NEVER)
 
 
-def _compiled(text: str) -> re.Pattern[str]:
-    """Raises ``ValueError`` for a text that is no expression, or one that may take long."""
+def compiled(text: str) -> re.Pattern[str]:
+    """A regular expression. Raises ``ValueError`` for a text that is none, or one that may take long."""
     if len(_REPEAT.findall(text)) > _MOST_REPEATS or _REPEATED_GROUP.search(text) or "\\" in text.replace("\\.", ""):
         raise ValueError("too many repeats")
     try:

@@ -31,6 +31,7 @@ from kwire.protocol.error_codes import ErrorCode
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import NO_VERSIONS
 from kwire.testing.broker.apis import HANDLERS
+from kwire.testing.broker.apis.refusing import refuse
 from kwire.testing.broker.asking import NEVER, Ask, Wait
 from kwire.testing.broker.authentication import Login, RefusedLoginError
 from kwire.testing.broker.cluster import Cluster, Node
@@ -87,6 +88,7 @@ class Conversation:
         self._ended = False
         self._events: Iterator[Event] = iter(())
         self._pending: _Pending | None = None
+        self._last: Exchange | None = None
         self._muted = 0.0
         """Until when nothing is handled, because the client is throttled."""
         core.recording.opened(self._connected, core.cluster.wall())
@@ -119,7 +121,7 @@ class Conversation:
     def lost(self) -> None:
         """The connection is gone."""
         if not self.closed:
-            self._end()
+            self._left()
 
     def go_on(self) -> None:
         """Handle what can be handled now."""
@@ -135,7 +137,7 @@ class Conversation:
                 elif isinstance(event, Token):
                     self._token(event)
                 elif isinstance(event, Closed):
-                    self._end()
+                    self._left()
         except KwireError as error:
             self._fail(error)
 
@@ -182,6 +184,7 @@ class Conversation:
             cluster.wall(),
         )
         core.recording.add(exchange)
+        self._last = exchange
         ask = Ask(
             cluster,
             self._node,
@@ -226,12 +229,7 @@ class Conversation:
         handler = HANDLERS.get(ask.key)
         if handler is not None:
             return handler(ask)
-        made: Any = _bare(ask.key)
-        if not hasattr(made, "error_code"):
-            raise ProtocolError(f"{schema.api_keys()[ask.key]} is not answered by this broker")
-        made.error_code = ask.forced or ErrorCode.UNSUPPORTED_VERSION
-        answer: WireMessage = made
-        return answer
+        return refuse(ask, ask.forced or ErrorCode.UNSUPPORTED_VERSION)
 
     def _answer(self, pending: _Pending, answer: WireMessage) -> None:
         pending.wait = None
@@ -247,7 +245,9 @@ class Conversation:
         if plan.raw is not None:
             pending.data = plan.raw
         if plan.damage is not None:
-            pending.data = self._core.faults.damaged(plan.damage, pending.data, pending.ask.key, pending.ask.version)
+            faults, count = self._core.faults, len(self._core.faults.cases)
+            pending.data = faults.damaged(plan.damage, pending.data, pending.ask.key, pending.ask.version)
+            pending.exchange.damage = faults.cases[-1] if len(faults.cases) > count else None
         pending.due = self._core.cluster.clock() + delay
         if not delay:
             self._send(pending)
@@ -304,6 +304,12 @@ class Conversation:
 
     def _fail(self, error: KwireError) -> None:
         self._core.recording.errors.append(error)
+        self._end()
+
+    def _left(self) -> None:
+        """The client has closed the connection."""
+        if self._last is not None:
+            self._last.left = True
         self._end()
 
     def _end(self) -> None:

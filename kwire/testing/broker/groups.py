@@ -27,7 +27,8 @@ from kwire import messages
 from kwire.protocol.error_codes import ErrorCode
 from kwire.testing.broker.asking import NEVER
 from kwire.testing.broker.consumers import Consumers
-from kwire.testing.broker.sharing import RESET, Share
+from kwire.testing.broker.sharing import ISOLATION, RESET, Share
+from kwire.testing.broker.streams import Streams
 
 if TYPE_CHECKING:
     from kwire.messages import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
@@ -111,6 +112,8 @@ class Group:
     """Members of the consumer protocol (KIP-848), where the group is of that one."""
     share: Share | None = None
     """The members and records of a share group (KIP-932), where it is one."""
+    streams: Streams | None = None
+    """The members and tasks of a streams group (KIP-1071), where it is one."""
     _initial: bool = False
     """Whether the rebalance is that of a group without members."""
     _begun: float = 0.0
@@ -119,14 +122,14 @@ class Group:
     @property
     def in_use(self) -> bool:
         """Whether it has members, of either protocol."""
-        others = (self.consumers, self.share)
+        others = (self.consumers, self.share, self.streams)
         return bool(self.members) or any(one is not None and one.members for one in others)
 
     def shared(self, cluster: Cluster) -> Share:
         """This group as a share group."""
         if self.share is None:
-            begins = cluster.group_configs.get(self.name, {}).get(RESET)
-            self.share = Share(cluster, begins == "earliest")
+            configs = cluster.group_configs.get(self.name, {})
+            self.share = Share(cluster, configs.get(RESET) == "earliest", configs.get(ISOLATION) == "read_committed")
         return self.share
 
     @property
@@ -134,11 +137,15 @@ class Group:
         """The protocol, as ListGroups has it."""
         if self.share is not None:
             return "share"
+        if self.streams is not None:
+            return "streams"
         return "classic" if self.consumers is None or self.members else "consumer"
 
     @property
     def state(self) -> str:
         """The state, as ListGroups has it."""
+        if self.streams is not None:
+            return self.streams.state
         return "Stable" if self.type != "classic" and self.in_use else self.phase.value
 
     # -- joining
@@ -203,7 +210,8 @@ class Group:
         return self._wait_to_join(new, now)
 
     def _refused(self, request: JoinGroupRequest) -> int:
-        if (self.consumers is not None and self.consumers.members) or self.share is not None:
+        others = (self.share, self.streams)
+        if (self.consumers is not None and self.consumers.members) or any(one is not None for one in others):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         size = sum(len(one.metadata) + len(one.name) for one in request.protocols)
         known = request.member_id in self.members
@@ -400,6 +408,8 @@ class Group:
             self.consumers.advance(now)
         if self.share is not None:
             self.share.advance(now)
+        if self.streams is not None:
+            self.streams.advance(now)
         for number in [number for number, until in self.expected.items() if until <= now]:
             del self.expected[number]
         silent = [
@@ -424,6 +434,8 @@ class Group:
             found = min(found, self.consumers.due())
         if self.share is not None:
             found = min(found, self.share.due())
+        if self.streams is not None:
+            found = min(found, self.streams.due())
         for one in self.members.values():
             if one.joining is None:
                 found = min(found, one.heard + one.session_timeout)
@@ -439,6 +451,8 @@ class Group:
         """The error that a commit of this member gets, or 0."""
         if self.consumers is not None and self.consumers.members:
             return self.consumers.check(member_id, generation)
+        if self.streams is not None and self.streams.members:
+            return self.streams.check(member_id, generation)
         if generation < 0 and not member_id:
             return ErrorCode.NONE if not self.members else ErrorCode.UNKNOWN_MEMBER_ID
         code = self.check(member_id, instance_id, generation)

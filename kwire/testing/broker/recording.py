@@ -14,12 +14,15 @@ import struct
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kwire import schema
 from kwire.errors import KwireError
 from kwire.testing import packets
 from kwire.testing.packets import ACK, ETHERNET, FIN, SYN, End, Packet
+
+if TYPE_CHECKING:
+    from kwire.testing.corpus import Case
 
 __all__ = ["Connected", "Exchange", "Recording", "end_of"]
 
@@ -54,6 +57,10 @@ class Exchange:
     """The faults that a test has scripted for it."""
     error: KwireError | None = None
     """Why the connection was closed in place of an answer."""
+    damage: Case | None = None
+    """What its response was made of by damage, if it was."""
+    left: bool = False
+    """Whether the client closed the connection, and this was its last request there."""
 
     @property
     def api(self) -> str:

@@ -13,12 +13,14 @@ Rules kept here, as Kafka's SharePartition and GroupMetadataManager have them:
 - Epoch 0 joins, -1 leaves. Each member is assigned all partitions of its topics: members may share a partition.
 - Fetch sessions belong to a member and its connection. They count 1, 2, ... after the request with epoch 0. The
   request with -1 ends a session.
-- Whole batches are acquired, as many as ``max_records`` begins. What a transaction wrote is read as soon as it is
-  there.
+- Whole batches are acquired, as many as ``max_records`` begins. In the acquire mode ``RECORD_LIMIT`` (KIP-1206) the
+  number of records is kept.
+- What a transaction wrote is read as soon as it is there. With ``share.isolation.level`` of the group at
+  ``read_committed``, it is read when the transaction has ended, and what was aborted is done.
+- Renewing (KIP-1222) begins the lock of a record anew. The request says so, and fetches nothing.
 - A record is delivered ``MOST_DELIVERIES`` times at most. Markers of transactions are not delivered.
 
-Not kept: renewing of locks (KIP-1222) is refused, and groups read from the end of a partition unless
-``share.auto.offset.reset`` is ``earliest``.
+Groups read from the end of a partition unless ``share.auto.offset.reset`` is ``earliest``.
 """
 
 from __future__ import annotations
@@ -35,17 +37,32 @@ if TYPE_CHECKING:
     from kwire.testing.broker.cluster import Cluster
     from kwire.testing.broker.logs import Log, Topic
 
-__all__ = ["LOCK", "RESET", "Acquired", "Place", "Share", "ShareMember", "SharePartition", "ShareSession"]
+__all__ = [
+    "ISOLATION",
+    "LOCK",
+    "RENEW",
+    "RESET",
+    "Acquired",
+    "Place",
+    "Share",
+    "ShareMember",
+    "SharePartition",
+    "ShareSession",
+]
 
 LOCK: Final = 30.0
 """Seconds for which a member has a record (group.share.record.lock.duration.ms)."""
 RESET: Final = "share.auto.offset.reset"
 """The entry of a group's configuration that says where it begins."""
+ISOLATION: Final = "share.isolation.level"
+"""The entry of a group's configuration that says what it reads of transactions."""
 MOST_DELIVERIES: Final = 5
 """Times that a record is delivered (group.share.delivery.count.limit)."""
 _MOST_IN_FLIGHT: Final = 2000
 """Records that are not done (group.share.partition.max.record.locks)."""
 _GAP, _ACCEPT, _RELEASE, _REJECT = range(4)
+RENEW: Final = 4
+"""The acknowledge type that begins a lock anew (KIP-1222)."""
 _LAST: Final = -1
 """The epoch of the last request of a session."""
 
@@ -80,18 +97,30 @@ class SharePartition:
     states: dict[int, _State | None] = field(default_factory=dict)
     """Offset -> its state, None for done. What is behind all of them is available."""
 
-    def acquire(self, member: str, most: int, now: float) -> list[Acquired]:
-        """Records for a member: at least one batch, if there is one, and no more when ``most`` records are there."""
+    def acquire(
+        self, member: str, most: int, now: float, *, strict: bool = False, committed: bool = False
+    ) -> list[Acquired]:
+        """Records for a member: at least one batch, if there is one, and no more when ``most`` records are there.
+
+        ``strict``: not one more than ``most``. ``committed``: nothing of transactions that are open or were aborted.
+        """
         got: list[Acquired] = []
         taken = 0
+        end = self.log.stable if committed else self.log.end
+        aborted = self.log.aborted_between(self.start, end) if committed else []
         for entry in self.log.after(self.start):
-            if entry.control:
+            if entry.first >= end:
+                break
+            dropped = entry.transactional and any(
+                one.producer_id == entry.producer_id and one.first <= entry.first < one.last for one in aborted
+            )
+            if entry.control or dropped:
                 for offset in range(max(entry.first, self.start), entry.last + 1):
                     self.states[offset] = None
                 continue
             for offset in range(max(entry.first, self.start), entry.last + 1):
                 state = self.states.setdefault(offset, _State())
-                if state is None or state.member is not None:
+                if state is None or state.member is not None or (strict and taken >= most):
                     continue
                 state.member, state.until, state.count = member, now + LOCK, state.count + 1
                 taken += 1
@@ -105,18 +134,22 @@ class SharePartition:
         self._go_on()
         return got
 
-    def acknowledge(self, member: str, first: int, last: int, types: Sequence[int]) -> int:
+    def acknowledge(self, member: str, first: int, last: int, types: Sequence[int], now: float) -> int:
         """What a member has made of some records: a type for all, or one for each. Gives an error code."""
         size = last - first + 1
         if not 0 < size <= _MOST_IN_FLIGHT or len(types) not in (1, size):
             return ErrorCode.INVALID_REQUEST
-        if any(not _GAP <= one <= _REJECT for one in types):
+        if any(not _GAP <= one <= RENEW for one in types):
             return ErrorCode.INVALID_REQUEST
         mine = [self.states.get(offset) for offset in range(first, last + 1)]
         if any(one is None or one.member != member for one in mine):
             return ErrorCode.INVALID_RECORD_STATE
         for number, offset in enumerate(range(first, last + 1)):
             kind = types[0] if len(types) == 1 else types[number]
+            state = self.states[offset]
+            if kind == RENEW and state is not None:
+                state.until = now + LOCK
+                continue
             self._release(offset, done=kind != _RELEASE)
         self._go_on()
         return ErrorCode.NONE
@@ -140,6 +173,10 @@ class SharePartition:
         while self.start in self.states and self.states[self.start] is None:
             del self.states[self.start]
             self.start += 1
+
+    def lag(self) -> int:
+        """Records from the start on that are not done."""
+        return self.log.end - self.start - sum(one is None for one in self.states.values())
 
     def due(self) -> float:
         """When a lock ends."""
@@ -173,6 +210,8 @@ class Share:
 
     cluster: Cluster
     begins_at_start: bool = False
+    committed: bool = False
+    """Whether records of transactions are read when these were committed."""
     epoch: int = 0
     members: dict[str, ShareMember] = field(default_factory=dict)
     sessions: dict[tuple[str, int], ShareSession] = field(default_factory=dict)
@@ -258,6 +297,16 @@ class Share:
             found.states = {offset: one for offset, one in found.states.items() if offset >= found.log.start}
             found.start = found.log.start
         return found
+
+    def restart(self, topic: Topic, number: int, offset: int) -> None:
+        """Let a partition begin at an offset, and forget what was made of its records."""
+        log = topic.logs[number]
+        self.partitions[topic.id, number] = SharePartition(log, min(max(offset, log.start), log.end))
+
+    def forget(self, topic: Topic) -> None:
+        """Forget what was made of a topic."""
+        for place in [place for place in self.partitions if place[0] == topic.id]:
+            del self.partitions[place]
 
     # -- time
 

@@ -22,7 +22,7 @@ from kwire.errors import KwireError, LimitError
 from kwire.kernels.avro import PROGRAM_FAILURE, Trouble
 from kwire.kernels.avro_lanes import run
 from kwire.kernels.engine import MIXED, Engine, choose
-from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits
+from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits, check_limits
 from kwire.records.constants import CONSTANTS
 from kwire.records.window import writable
 from kwire.values.avro.arrays import array_of
@@ -87,6 +87,7 @@ def decode(
     Raises ``KwireError`` for schemas that cannot be a column, ``LimitError`` where so many rows of so many columns are
     beyond ``Limits.total`` and in no proportion to their bytes. No value raises.
     """
+    check_limits(limits)
     if not writers:
         raise KwireError("no Avro schema is given")
     programs = programs_of(tuple(writers), writers[-1] if reader is None else reader, spark, recursive)

@@ -22,7 +22,7 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,7 @@ from kwire.values.avro.types import (
     named,
 )
 
-__all__ = ["Programs", "programs_of"]
+__all__ = ["Programs", "Refusal", "programs_of"]
 
 Array = Any
 
@@ -105,6 +105,15 @@ class _At:
     """What a refusal says."""
 
 
+class Refusal(NamedTuple):
+    """A place at which values, or some of them, cannot be read. ``known``: by Avro's rules, and not by what programs
+    can do."""
+
+    path: str
+    said: str
+    known: bool
+
+
 class _Assembler:
     """One table of instructions for the programs of some writers."""
 
@@ -123,6 +132,7 @@ class _Assembler:
         self.wanted_calls: list[tuple[int, Type, list[str]]] = []
         self.circles: frozenset[int] = frozenset()
         self.begun = 0
+        self.refused: list[Refusal] = []
 
     def program(self, writer: Schema) -> int:
         """Adds the program of a writer. Returns its first instruction."""
@@ -185,8 +195,9 @@ class _Assembler:
         for one in jumps:
             self.rows[one]["target"] = len(self.rows)
 
-    def refuse(self, said: str) -> None:
+    def refuse(self, said: str, *, known: bool = True) -> None:
         self.add(Op.REFUSE, said=said, more=int(Trouble.UNRESOLVED))
+        self.refused.append(Refusal("".join(self.path), said, known))
 
     def null(self, node: Node) -> None:
         """Nulls for all regions of a node."""
@@ -311,7 +322,7 @@ class _Assembler:
     def raw(self, writer: Type, reader: Type, node: Node) -> None:
         """Keeps the bytes of a value, where a type has itself inside: only if it is the same for both."""
         if writer is not reader and not _same(writer, reader):
-            self.refuse(f"{_article(writer)} has itself inside, and the reader's is another")
+            self.refuse(f"{_article(writer)} has itself inside, and the reader's is another", known=False)
             return
         self.add(Op.MARK)
         self.skip(writer)
@@ -341,6 +352,11 @@ class _Assembler:
         numbers = {name: number for number, name in enumerate(reader.symbols)}
         other = numbers.get(reader.default, -1) if reader.default is not None else -1
         at = self.words([numbers.get(one, other) for one in writer.symbols])
+        if missing := [one for one in writer.symbols if numbers.get(one, other) < 0]:
+            said = (
+                f"the reader's enum has no symbol {', '.join(missing[:3])}{', …' * (len(missing) > 3)}, and no default"
+            )
+            self.refused.append(Refusal("".join(self.path), said, True))
         self.add(Op.ENUM, node.data, low=0, high=len(writer.symbols) - 1, more=at)
 
     def fixed(self, writer: FixedType, reader: FixedType, node: Node) -> None:
@@ -692,6 +708,8 @@ class Programs:
         for name in INSTRUCTION.names:
             self.code[name] = [row.get(name, 0) for row in made.rows]
         self.slots: int = made.most_loops
+        self.refused: tuple[Refusal, ...] = tuple(made.refused)
+        """Where values of the writers have no place in the reader's schema."""
         calls = self.code["op"] == Op.CALL
         self.code["width"][calls] = self.slots
         self.calls: bool = bool(calls.any())

@@ -409,7 +409,7 @@ def new_connections_all_the_time(x: World) -> None:
         x.kcat("-L")
 
 
-@scenario("repeated-errors", clients="aiokafka")
+@scenario("unknown-topics", clients="aiokafka")
 def topic_that_does_not_exist(x: World) -> None:
     """A consumer is set up for a topic whose name is wrong."""
 
@@ -424,7 +424,7 @@ def topic_that_does_not_exist(x: World) -> None:
     x.run(play())
 
 
-@scenario("repeated-errors", clients="Java, kafka-python")
+@scenario("unknown-topics", clients="Java, kafka-python")
 def topic_that_is_deleted(x: World) -> None:
     """A topic is deleted while programs write to it and read it."""
     topic = x.topic(3)

@@ -55,6 +55,7 @@ CUTS = {
 """Into how many files each is cut here."""
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("name", CUTS)
 def test_a_capture_in_files_has_the_frames_of_the_whole(name: str) -> None:
     data = (GOLDEN / name).read_bytes()
@@ -62,6 +63,7 @@ def test_a_capture_in_files_has_the_frames_of_the_whole(name: str) -> None:
     check(data, [count * k // CUTS[name] for k in range(1, CUTS[name])])
 
 
+@pytest.mark.wide
 def test_a_capture_may_be_cut_at_any_packet() -> None:
     data = (GOLDEN / "kafka-4-telemetry/refusals.pcap").read_bytes()
     count = len(packets.read(data))
@@ -229,6 +231,7 @@ def test_a_file_may_begin_with_an_rst_of_a_connection_of_another() -> None:
     assert compared(rows_of(files, "frames")) == compared([*uncut(nothing, "frames"), *uncut(alone, "frames")])
 
 
+@pytest.mark.wide
 def test_positions_go_on_where_sequence_numbers_wrap_around() -> None:
     """What was acknowledged, and where holes are, is counted from the first file on."""
     connection = Connection(client_isn=(1 << 32) - 300, broker_isn=(1 << 32) - 200).open()

@@ -112,7 +112,7 @@ def test_files_have_the_rows_of_the_whole(cut: str, seed: int) -> None:
     assert tables_of(files_of(packets_of(seed), cut)) == uncut(seed)
 
 
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("together", [2, 7, 60, 1000])
 def test_files_may_be_read_together(together: int, seed: int) -> None:

@@ -122,7 +122,7 @@ def test_packets_out_of_order_and_twice_change_nothing(window: int | None) -> No
     assert sorted(brief(found)) == sorted(brief(expected))
 
 
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 @pytest.mark.parametrize("window", [100, None])
 @pytest.mark.parametrize("back", [50_000_000, 2_000_000_000])
 def test_a_clock_that_is_set_back_changes_no_frame(window: int | None, back: int) -> None:
@@ -338,6 +338,7 @@ def test_what_begins_like_tls_and_is_none_is_left_out() -> None:
     assert read(pcap(connection.packets), keylog=KeyLog(b"# none")) == read(pcap(connection.packets)) == []
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("window", [1, 100, None])
 def test_a_hello_that_comes_late_is_known(window: int | None) -> None:
     one = talk(LINES[:6])

@@ -265,6 +265,7 @@ def test_equal_numbers_of_packets_in_two_networks_are_not_mixed() -> None:
 # Parts
 
 
+@pytest.mark.wide(keep=1)
 @both
 def test_windows_and_hands_do_not_matter(ends: Any) -> None:
     packets = long_exchange(ends, 2)

@@ -105,6 +105,7 @@ def test_a_frame_is_never_put_together_of_parts_that_were_apart(mss: int, window
         assert any(row["status"] == "gap" for row in rows)
 
 
+@pytest.mark.wide
 def test_what_an_option_says_may_be_anything() -> None:
     rng = random.Random(5)
     talk = exchange(count=60)

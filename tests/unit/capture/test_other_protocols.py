@@ -312,7 +312,7 @@ def test_protocols_that_nobody_has_designed_have_no_good_frame() -> None:
     assert [row["client_host"] for row in rows if row["status"] in ("ok", "trailing")] == []
 
 
-@pytest.mark.wide(keep=7)
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("seed", [33, 1985, 3755, 12916, 15373, 1247, 4864, 10537, 13024, 5, 68, 106, 167, 221])
 def test_protocols_that_nobody_has_designed_look_the_same_in_any_window(seed: int) -> None:
     for before in ([], known_broker("10.0.0.9")):

@@ -114,7 +114,7 @@ def used_again(client_isn: int = 1_500_000_000, broker_isn: int = 1_700_000_000)
     return first, exchange(Connection(time=first.time + SECOND).open(), 8)
 
 
-@pytest.mark.wide(keep=7)
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("which", range(11))
 @pytest.mark.parametrize("isn", [1_500_000_000, 900_000_000, 3_900_000_000])
 def test_a_late_copy_of_a_packet_of_the_connection_before_is_none_of_the_one_that_goes_on(which: int, isn: int) -> None:
@@ -165,7 +165,7 @@ def test_a_syn_behind_the_end_begins_another_with_the_numbers_of_any_before() ->
 NEAR, FAR = (2, 100_000, -1000), (30_000_000, 500_000_000, 1 << 30, 1 << 31, -500_000_000)
 
 
-@pytest.mark.wide(keep=6)
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize(
     ("closed", "step"), [*((True, step) for step in (*NEAR, *FAR)), *((False, step) for step in FAR)]
 )

@@ -132,7 +132,7 @@ def test_requests_that_a_later_release_may_send_are_shown():
         ]
 
 
-@pytest.mark.wide(keep=3)
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("engine", [PYTHON, MACHINE])
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_a_client_id_that_reaches_into_a_token_is_not_shown(version: int, engine: Engine):

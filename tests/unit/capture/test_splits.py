@@ -70,6 +70,7 @@ def talk(values: Sequence[bytes]) -> Connection:
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize(
     ("name", "form"),
     [("kafka-4.3-kraft-java/share.pcap", "pcap"), ("kafka-4.3-kraft-brokers/quorum.pcap", "pcapng")],
@@ -147,7 +148,7 @@ def values(kind: str, count: int, size: int) -> list[bytes]:
     return [(pcap(inner.packets) * 10)[:size]] * count
 
 
-@pytest.mark.wide(keep=2)
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", ["random", "zeros", "text", "captures"])
 @pytest.mark.parametrize("form", ["pcap", "pcapng"])
 def test_cuts_are_made_at_packets(kind: str, form: str) -> None:

@@ -595,6 +595,7 @@ def test_a_frame_that_is_cut_off_has_the_number_of_when_that_was_known(end: str)
         assert in_parts(packets, cut) == whole
 
 
+@pytest.mark.wide(keep=1)
 def test_one_window_may_hold_more_than_any_table_does_at_first(engine: Engine) -> None:
     connections = [Connection(client=("10.0.0.1", 20_000 + k), mss=1 << 15).open() for k in range(100)]
     for k, connection in enumerate(connections):

@@ -436,6 +436,7 @@ def test_where_nothing_asks_for_records_a_response_is_certain(engine: Engine) ->
     ]
 
 
+@pytest.mark.wide(keep=4)
 @engines
 @pytest.mark.parametrize("gone", [(7,), (8,), (7, 8), (7, 9, 10), (9, 10, 12)])
 def test_windows_and_saved_states_do_not_matter(engine: Engine, gone: tuple[int, ...]) -> None:

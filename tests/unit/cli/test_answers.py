@@ -40,6 +40,7 @@ def told(capsys: pytest.CaptureFixture[str], *args: str) -> list[dict[str, Any]]
     return rows
 
 
+@pytest.mark.wide
 def test_captures_are_read_in_order_of_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # As a shell sorts what tcpdump has rotated: x, x1, x10, x2.
     names = [

@@ -177,6 +177,7 @@ def test_of_a_large_frame_the_first_fields_are_drawn_and_what_is_wrong_behind_th
     assert out.count("name = 't'") == 5000
 
 
+@pytest.mark.wide
 def test_work_for_a_frame_of_80_kb_is_that_of_its_first_fields(tmp_path: Path):
     data = kwire.encode_request(
         messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="")] * 40_000),

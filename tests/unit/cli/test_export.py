@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from made_captures import exchange
+from missing import give_up, no_program
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from packets import Connection, metadata, pcap
 
@@ -78,10 +79,11 @@ def test_what_stands_before_damage_and_mistakes(tmp_path: Path, capsys: pytest.C
             main(["export", *wrong])
 
 
+@pytest.mark.wide
 def test_wireshark_opens_what_is_written(tmp_path: Path) -> None:
     tshark = shutil.which("tshark")
     if tshark is None:
-        pytest.skip("no tshark on the path: the capture is not opened by another reader")
+        give_up(no_program("tshark"))
     path = GOLDEN / "kafka-4.3-kraft-librdkafka" / "current.pcap"
     out = tmp_path / "some.pcapng"
     assert main(["export", str(path), "--pcapng", str(out), "--client-id", "rdkafka-new"]) == 0

@@ -48,6 +48,14 @@ def test_thresholds_and_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["findings", "no such file"]) == 2
 
 
+def test_those_of_some_topics(capsys: pytest.CaptureFixture[str]) -> None:
+    lag = str(Path(__file__).parents[2] / "golden" / "findings" / "lag.gz")
+    for topics, found in (("orders", {"orders"}), ("orders,clicks", {"orders", "clicks"}), ("none", set())):
+        chosen = ["--rule", "lag,mixed-acks", "--set", "lag=1", "--topic", topics]
+        assert main(["findings", lag, *chosen, "--format", "json"]) == 0
+        assert {row["topic"] for row in json.loads(capsys.readouterr().out)["rows"]} == found
+
+
 def test_a_capture_without_what_a_rule_looks_at_is_no_mistake(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -95,7 +95,7 @@ def test_each_set_of_names_gives_the_nearest() -> None:
 
 
 def test_long_lists_are_left_out_where_a_name_is_near() -> None:
-    few, many = ["frames", "calls"], [f"name{k}" for k in range(70)]
+    few, many = ["frames", "calls"], [f"name{k}" for k in range(100)]
     assert no_such("table", "frmes", few) == "no table 'frmes': there are frames, calls; did you mean 'frames'?"
     assert no_such("table", "x", few, "of captures") == "no table 'x' of captures: there are frames, calls"
     assert no_such("rule", "name7x", [*many[:20], "other"]) == "no rule 'name7x': did you mean 'name7'?"
@@ -107,6 +107,7 @@ def test_what_is_counted_is_one_or_several() -> None:
     assert counted(2, "batch", "batches") == "2 batches"
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_filter_that_matches_nothing_says_so(jobs: str, capsys: pytest.CaptureFixture[str]) -> None:
     files = [CAPTURE] if jobs == "1" else [CAPTURE, CAPTURE]
@@ -231,6 +232,7 @@ def test_an_output_in_no_folder_says_so(wrong: Path, capsys: pytest.CaptureFixtu
 # --- one API has one direction
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_requests_of_one_api_say_where_its_responses_are(jobs: str, capsys: pytest.CaptureFixture[str]) -> None:
     many = [CAPTURE, CAPTURE] if jobs == "2" else [CAPTURE]

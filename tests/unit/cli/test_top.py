@@ -68,6 +68,7 @@ def test_a_pipe_is_read_as_it_comes(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert "6 frames" in capsys.readouterr().out
 
 
+@pytest.mark.wide
 def test_what_is_found_stands_in_the_same_order_however_often_it_was_looked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -87,3 +87,20 @@ def test_it_writes_parquet(tmp_path: Path) -> None:
     path = tmp_path / "why.parquet"
     assert main(["why", "--transaction", "java-id", "--format", "parquet", "-o", str(path), CAPTURE]) == 0
     assert pq.read_table(path)["what"].to_pylist().count("began") == 4
+
+
+GROUPS = str(Path(__file__).parents[2] / "golden" / "groups" / "java.gz")
+
+
+def test_a_record_of_a_share_group_is_told_with_each_delivery(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "--record", "shared:1:1", "--format", "json", GROUPS]) == 0
+    said = json.loads(capsys.readouterr().out)
+    again = ["delivered (ShareFetch)", "released: it comes again"]
+    assert [one["what"] for one in said["rows"]] == [
+        "written (Produce)", "acknowledged", *again, *again, "delivered (ShareFetch)", "accepted",
+    ]  # fmt: skip
+    assert said["summary"][-1] == "The share group share got it 3 times: released, released, accepted."
+    assert main(["why", "--record", "shared:0:4", GROUPS]) == 0
+    late = capsys.readouterr().out
+    assert late.count("not acknowledged in time") == late.count("acknowledged too late") == 3
+    assert "Nobody" not in late

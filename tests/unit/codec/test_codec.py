@@ -465,6 +465,7 @@ def test_a_struct_field_takes_its_own_class_only(given: object, implementation: 
         codec.encode(kind(responses=[kind.FetchableTopicResponse(partitions=[partition])]))
 
 
+@pytest.mark.wide
 def test_threads_may_share_a_codec() -> None:
     """While one decodes, another changes the guesses: sooner or later in every interleaving."""
     kind = messages.MetadataResponse

@@ -61,6 +61,7 @@ def test_an_array_of_structs_of_two_bytes_is_refused_before_it_is_made(implement
     assert "bytes as objects: beyond the limit objects of 100663296; Limits(objects=...) raises it" in error.message
 
 
+@pytest.mark.wide
 def test_arrays_in_arrays_are_counted_together() -> None:
     # Each group is small: of 100 topics without partitions.
     codec = registry.codec(messages.OffsetFetchRequest.SCHEMA, 8)
@@ -155,6 +156,7 @@ def test_what_is_wrong_is_told_before_what_is_too_much(implementation: Implement
     assert not isinstance(found.value, LimitError)
 
 
+@pytest.mark.wide
 def test_a_metadata_response_of_10_mb_is_decoded() -> None:
     kind = messages.MetadataResponse
     partitions = [

@@ -134,6 +134,43 @@ def test_a_tagged_struct_may_be_null(implementation: Implementation) -> None:
         assert codec.encode(there) != codec.encode(absent)
 
 
+def _arrays_that_are_not_on_the_wire() -> list[tuple[model.Message, int, str]]:
+    """Of each message, in its first and last version: arrays that other versions have, and tagged ones."""
+    found = []
+    for message in map(schema.message, schema.names()):
+        for version in {message.versions.low, message.versions.high}:
+            layout = model.layout(message, version)
+            for one in (*(field for field in layout.absent if not field.ignorable), *layout.tagged):
+                if isinstance(one.type, model.Array | model.ArrayLayout) and one.default == ():
+                    found.append((message, version, one.name))
+    return found
+
+
+def test_what_is_empty_and_no_list_is_not_the_default_of_an_array() -> None:
+    fields = _arrays_that_are_not_on_the_wire()
+    assert len({message.name for message, *_ in fields}) > 10
+    for message, version, name in fields:
+        codecs = [registry.codec(message, version, one) for one in registry.IMPLEMENTATIONS]
+        body = registry.message_class(message)()
+        for field in model.layout(message, version).fields:
+            if getattr(body, field.name) is None and not field.nullable:
+                setattr(body, field.name, "")
+        for good in ([], ()):
+            setattr(body, name, good)
+            data = {codec.encode(body) for codec in codecs}
+            assert len(data) == 1
+        for wrong in ({}, "", b"", set(), 0, None):
+            setattr(body, name, wrong)
+            said = []
+            for codec in codecs:
+                try:
+                    said.append(codec.encode(body).hex())
+                except EncodeError as error:
+                    said.append(error.path)
+            assert len(set(said)) == 1, (message.name, version, name, wrong, said)
+            assert wrong is None or said[0] == f"$.{name}"
+
+
 TAGS = [{7: b"seven"}, {0: b"", 300: b"x" * 200}, {9: bytes(3)}]
 
 

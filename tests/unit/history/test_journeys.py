@@ -99,11 +99,12 @@ def _rows(events: Any, cuts: list[int], **bounds: int) -> list[tuple[int, ...]]:
     return rows
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("seed", range(7))
 def test_rows_do_not_depend_on_windows(seed: int) -> None:
     world = _World(seed)
     events = world.run(150)
-    bounds = {} if seed % 2 else {"late": 3, "produced": 9, "delivered": 7}
+    bounds = {"at_once": 0} if seed % 2 else {"late": 3, "produced": 9, "delivered": 7, "at_once": seed * 8}
     whole = _rows(events, [], **bounds)
     assert whole
     cuts = sorted(world.random.sample(range(1, int(events["order"].max())), 12))
@@ -225,7 +226,7 @@ def test_an_acknowledgement_may_come_after_the_delivery() -> None:
 
 
 def test_state_is_bounded() -> None:
-    made = Journeys(late=4, produced=50, delivered=50)
+    made = Journeys(late=4, produced=50, delivered=50, at_once=0)
     world = _World(3)
     world.run(3000)
     events = np.array(world.events, EVENT)

@@ -23,6 +23,7 @@ def pages() -> dict[str, str]:
     return dict(apis.site_pages())
 
 
+@pytest.mark.wide
 def test_there_is_a_page_for_each_api_with_each_version_and_two_examples(pages: dict[str, str]) -> None:
     for key, name in schema.api_keys().items():
         text = pages[f"reference/apis/{apis.page_of(key)}"]

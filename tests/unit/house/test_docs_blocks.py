@@ -23,6 +23,7 @@ def commands(page: str) -> list[str]:
     return [line for line in lines if line.startswith("kwire ")]
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)])
 def test_the_commands_run(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -41,6 +42,7 @@ def test_the_commands_run(
         ), line
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("page", [one for one in PAGES if docs_blocks.python(one) and not docs_blocks.needs_spark(one)])
 def test_the_python_runs(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

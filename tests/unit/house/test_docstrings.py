@@ -71,6 +71,7 @@ def is_bare(owner: type, name: str, value: Any) -> bool:
     return not any(inspect.getdoc(vars(one)[name]) for one in owner.__mro__ if name in vars(one))
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("name", MODULES)
 def test_all_that_is_public_is_described(name: str) -> None:
     module = MODULES[name]

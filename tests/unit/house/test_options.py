@@ -177,6 +177,7 @@ def test_a_number_has_the_bounds_of_its_text(kind: str, wrong: float, monkeypatc
         options._checked("example", wrong)
 
 
+@pytest.mark.wide
 def test_no_function_takes_more_than_eight_arguments() -> None:
     """Kernels apart: their arrays are arguments, since a compiled function has no objects."""
     found = []

@@ -23,6 +23,7 @@ def test_they_are_those_that_are_made() -> None:
     assert {file.stem for file in FOLDER.glob("*.png")} == set(pictures.SHOTS)
 
 
+@pytest.mark.wide
 def test_svgs_are_current() -> None:
     assert pictures.old([name for name, _, _ in pictures.drawn()]) == [], "make pictures"
 

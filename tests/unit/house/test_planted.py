@@ -8,6 +8,8 @@ from collections import Counter
 import planted
 import pytest
 
+from fuzz import __main__ as harnesses
+
 DEFECTS = planted.defects()
 
 
@@ -18,6 +20,11 @@ def test_a_planted_defect_fits_the_sources(one: planted.Defect) -> None:
     place = f"fuzz/{one.what}.py" if one.way == "fuzz" else one.what
     assert (planted.CHECKOUT / place).exists(), place
     assert one.name.startswith(f"{one.kind}-")
+
+
+def test_a_harness_has_rounds_or_takes_bytes() -> None:
+    # One that has neither is never run, and nobody notices.
+    assert set(harnesses.HARNESSES) == {*harnesses.AT_RANDOM, *harnesses.GUIDED}
 
 
 def test_there_are_twenty_of_all_kinds() -> None:

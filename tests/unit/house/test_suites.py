@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 TESTS = ROOT / "tests"
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -77,6 +79,7 @@ def test_of_few(one: int) -> None: ...
 """
 
 
+@pytest.mark.wide
 def test_each_test_is_in_one_of_the_two_parts(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text())
     (tmp_path / "test_some.py").write_text(MODULE)

@@ -13,6 +13,7 @@ PAGES = sorted(file.relative_to(ROOT).as_posix() for file in (ROOT / "docs" / "t
 SPARK = "docs/tutorial/data-engineer.md"
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("page", [page for page in PAGES if page != SPARK])
 def test_a_tutorial_prints_what_it_shows(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

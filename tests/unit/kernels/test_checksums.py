@@ -31,6 +31,7 @@ def test_checksums_of_any_length_and_alignment_are_those_of_the_libraries(shift:
         assert made_by.sum_of(array, shift, shift + length) == sum(words) % 65535
 
 
+@pytest.mark.wide
 def test_without_the_instructions_checksums_are_the_same(tmp_path: object) -> None:
     code = (
         "import zlib, crc32c, numpy as np; from kwire.kernels import intrinsics as k; d = bytes(range(256)) * 20; "

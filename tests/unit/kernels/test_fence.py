@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def test_every_private_part_is_there_with_this_numba() -> None:
     assert fence.closed() == []
 
 
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("part", "closed"),
     [
@@ -58,6 +59,7 @@ def test_every_private_part_is_there_with_this_numba() -> None:
         ("callconv.CPUCallConv.call_function", "lowering"),
         ("typeinfer.ConstraintNetwork.propagate", "inference"),
         ("caching.CompileResultCacheImpl.get_filename_base", "stages"),
+        ("itanium_mangler.mangle", "names"),
     ],
 )
 def test_a_part_whose_parameters_have_changed_is_not_used_and_kernels_compile_without_it(
@@ -226,6 +228,7 @@ print(len(compiling.compiled(intern_all).signatures))
 """
 
 
+@pytest.mark.wide
 def test_machine_code_is_loaded_ahead_where_it_is_kept_and_none_is_compiled(tmp_path: Path) -> None:
     def said(code: str) -> list[str]:
         done = subprocess.run(
@@ -248,6 +251,7 @@ def test_machine_code_is_loaded_ahead_where_it_is_kept_and_none_is_compiled(tmp_
     assert said(AHEAD) == ["0 False", "0"]
 
 
+@pytest.mark.wide
 def test_code_that_is_loaded_needs_nothing_of_what_numba_can_compile(tmp_path: Path) -> None:
     for compiling in (True, False):
         done = subprocess.run(
@@ -262,3 +266,68 @@ def test_code_that_is_loaded_needs_nothing_of_what_numba_can_compile(tmp_path: P
         # The names of an entry are kept with its code, not all that was linked into it.
         code = sum(one.stat().st_size for one in tmp_path.rglob("*.nbc"))
         assert 0 < code < 100_000
+
+
+class Inner(NamedTuple):
+    rows: Any
+    factor: int
+
+
+class Tables(NamedTuple):
+    data: Any
+    grid: Any
+    inner: Inner
+    doubled: bool
+    least: int
+
+
+def tables() -> Tables:
+    rows = np.array([(5, 1), (7, 2)], np.dtype([("a", np.int64), ("b", np.uint8)]))
+    return Tables(np.arange(6, dtype=np.uint8), np.arange(6).reshape(2, 3), Inner(rows, 10), True, 4)
+
+
+def test_a_kernel_gets_tables_by_their_place_and_arrays_by_what_is_not_known() -> None:
+    from numba import njit
+
+    def inner(one, grid, more):  # type: ignore[no-untyped-def]
+        grid[1, 2] += 1
+        return one.rows[1]["a"] * one.factor + one.rows.shape[0] + grid.shape[0] * 100 + grid.size * 1000 + more
+
+    def outer(all_, k):  # type: ignore[no-untyped-def]
+        found = 0
+        for _ in range(2):
+            if all_.doubled:
+                found += all_.data[k] + all_.least
+            found += part(all_.inner, all_.grid, k)
+        return found + all_.grid[1, 2] + all_.grid.strides[0] * 10**6 + all_.grid.itemsize * 10**8
+
+    python = tables()
+    part: Any = inner
+    expected = outer(python, 3)
+    options = {"boundscheck": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True, **fence.options()}
+    part = fence.part(njit(no_cpython_wrapper=True, **options)(inner))
+    made = fence.entry(njit(**options)(outer))
+    machine = tables()
+    assert made(machine, 3) == expected
+    assert machine.grid.tolist() == python.grid.tolist()
+    with pytest.raises(IndexError):
+        made(machine, 6)
+    (text,) = part.inspect_llvm().values()
+    (head,) = (one for one in text.splitlines() if one.startswith("define") and "inner" in one)
+    # Where the result goes, where errors go; the tuple; the bytes of the array and its shape; a number.
+    assert head.count(" %") == 2 + 1 + 3 + 1, head
+
+
+def test_a_kernel_that_makes_a_tuple_of_tables_for_another_one_does_not_compile() -> None:
+    from numba import njit
+
+    def inner(one):  # type: ignore[no-untyped-def]
+        return one.rows[1]["a"] * one.factor
+
+    def outer(rows):  # type: ignore[no-untyped-def]
+        return part(Inner(rows, 3))
+
+    options = {"_nrt": False, **fence.options()}
+    part: Any = fence.part(njit(no_cpython_wrapper=True, **options)(inner))
+    with pytest.raises(NotImplementedError, match="makes a named tuple"):
+        fence.entry(njit(**options)(outer))(tables().inner.rows)

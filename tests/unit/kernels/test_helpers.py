@@ -257,6 +257,7 @@ def test_a_kernel_that_another_process_compiles_is_left_or_waited_for(folder: Pa
     assert helpers.made(kernel)
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("table", ["messages", "records", "connections"])
 def test_rows_are_the_same_while_machine_code_is_being_made(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = count()

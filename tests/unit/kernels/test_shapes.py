@@ -136,6 +136,7 @@ def _changed(body: bytes, rng: random.Random) -> list[bytes]:
     return made
 
 
+@pytest.mark.wide(keep=3)
 @pytest.mark.parametrize("part", range(8))
 def test_a_changed_body_is_judged_as_by_its_program(part: int) -> None:
     """Each change of each byte, of a body that was learnt; of every layout."""

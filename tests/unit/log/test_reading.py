@@ -46,7 +46,7 @@ def test_the_records_of_a_segment_become_rows(partition: Path) -> None:
     assert set(made.column("error").to_pylist()) == {None}
 
 
-@pytest.mark.wide(keep=6)
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("size", [64, 1000, 5000])
 @pytest.mark.parametrize("codec", ["none", "lz4"])
 @pytest.mark.parametrize("magic", [1, 2])

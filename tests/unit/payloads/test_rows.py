@@ -52,6 +52,7 @@ def rows_in(*lists: pa.ChunkedArray) -> Counter[str]:
     return Counter(repr(row) for one in lists for each in one.to_pylist() for row in each or ())
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("table", ["records", "partitions"])
 def test_rows_are_those_of_a_capture_with_the_same_frames(table: str) -> None:
     found = pa.Table.from_batches(list(read(CAPTURE, table)))
@@ -114,6 +115,7 @@ def test_rows_are_cut_into_arrays_at_payloads(monkeypatch: pytest.MonkeyPatch) -
     assert cut.to_pylist() == whole.to_pylist()
 
 
+@pytest.mark.wide(keep=1)
 def test_a_payload_that_becomes_more_than_a_list_can_hold_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kwire.payloads.rows._ENOUGH", 1 << 20)
     monkeypatch.setattr("kwire.payloads.rows._MOST", 20 << 20)

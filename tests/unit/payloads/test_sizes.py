@@ -57,12 +57,14 @@ def test_real_responses_show_whether_they_have_a_size() -> None:
         assert row not in untold or row["correlation_id"] is row["body"] is None
 
 
+@pytest.mark.wide(keep=1)
 def test_damaged_requests_are_read_as_the_rule_says() -> None:
     requests = list(with_damage(golden()[0], 400, 5))
     check_told([None, b"", b"\0\0\0", *requests, *map(size_in_front, requests), *with_damage(
         [size_in_front(one) for one in golden()[0]], 400, 6)])  # fmt: skip
 
 
+@pytest.mark.wide(keep=1)
 def test_damaged_responses_are_read_as_the_rule_says() -> None:
     sized = [(size_in_front(one), *of) for one, *of in golden()[1]]
     check_told_responses([*with_damage(golden()[1], 300, 7), *with_damage(sized, 300, 8)])

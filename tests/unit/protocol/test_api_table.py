@@ -16,7 +16,9 @@ from kwire.kernels import cache
 from kwire.kernels.programs import compile_program
 from kwire.protocol import api_table as module
 from kwire.protocol.api_table import api_table
+from kwire.protocol.headers import request_header_version, response_header_version
 from kwire.schema.keys import ApiKey
+from kwire.schema.model import layout
 
 LATER = """\
 request Later key 200 versions 0-3 flexible none
@@ -120,3 +122,31 @@ def test_a_change_of_a_schema_is_another_file(monkeypatch: pytest.MonkeyPatch) -
     assert len(texts) > 90
     monkeypatch.setattr(schema, "texts", lambda: [(texts[0][0], texts[0][1] + b"\n"), *texts[1:]])
     assert module._digest() != before
+
+
+def test_each_version_of_each_message_has_the_program_of_its_frame() -> None:
+    keys = [ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.HEARTBEAT, ApiKey.CONTROLLED_SHUTDOWN]
+    code, starts = module._layout_programs(keys)
+    heads = schema.message("RequestHeader"), schema.message("ResponseHeader")
+    versions = request_header_version, response_header_version
+    for key in range(max(keys) + 1):
+        for response, find in enumerate((schema.request, schema.response)):
+            message = find(key) if key in keys else None
+            first = starts[2 * key + response]
+            there = () if message is None else message.versions
+            assert set(np.flatnonzero(first >= 0)) == set(there)
+            for version in there:
+                assert message is not None
+                header = layout(heads[response], versions[response](key, version))
+                made = compile_program([header, layout(message, version)], [], errors=bool(response)).code
+                assert code["op"][first[version] :][: len(made)].tolist() == made["op"].tolist()
+
+
+def test_what_stands_before_acks_is_known_by_version() -> None:
+    _, starts, before = module._acks_programs()
+    produce = schema.request(ApiKey.PRODUCE)
+    assert produce is not None
+    assert set(np.flatnonzero(starts >= 0)) == set(produce.versions)
+    # Nothing; a transactional id that is null; the tags of the header, and a compact one.
+    for version in produce.versions:
+        assert before[version].tolist() == ([0, 0] if version < 3 else [2, 0xFFFF] if version < 9 else [2, 0])

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from kwire import messages
+from kwire.codec.redacting import SIZE
 from kwire.codec.registry import message_class
 from kwire.errors import DecodeError, EncodeError
-from kwire.protocol.describe import decode_embedded, describe, encode_embedded, to_json, undescribe
+from kwire.protocol.describe import Shown, decode_embedded, describe, described, encode_embedded, to_json, undescribe
 from kwire.protocol.error_codes import ErrorCode, error_name
 from kwire.schema.loader import Catalog
 
@@ -119,3 +120,13 @@ def test_a_subscription_that_says_a_later_version_than_it_is_is_read_to_its_last
     )
     with pytest.raises(DecodeError):
         decode_embedded("ConsumerProtocolAssignment", b"\0\1" + assignment[2:-1])
+
+
+def test_record_sets_within_structs_are_shown_by_their_size() -> None:
+    kind = messages.ProduceRequest
+    parts = [kind.PartitionProduceData(index=0, records=b"12345"), kind.PartitionProduceData(index=1, records=None)]
+    body = kind(topic_data=[kind.TopicProduceData(name="a", partition_data=parts)])
+    for typed in (False, True):
+        made = described(body, 3, Shown(payloads=False, typed=typed))
+        (topic,) = made["topic_data"]
+        assert [one["records"] for one in topic["partition_data"]] == [{SIZE: 5}, None]

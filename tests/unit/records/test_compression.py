@@ -54,6 +54,7 @@ def test_data_of_a_codec_cut_anywhere_is_an_error(codec: int) -> None:
             assert data.startswith(made)
 
 
+@pytest.mark.wide
 def test_large_gzip_cut_near_its_end_is_an_error() -> None:
     packed = compress(GZIP, bytes(20 << 20))
     for cut in range(len(packed) - 10, len(packed)):

@@ -513,6 +513,7 @@ def test_of_many_problems_the_last_says_how_many_more_there_were() -> None:
         assert [one.message for one in problems] == ["magic 7 is not known"] * 1000
 
 
+@pytest.mark.wide(keep=1)
 def test_little_input_of_wrappers_is_not_a_million_problems() -> None:
     entry = bytes(8) + b"\0\0\0\x0e" + bytes(4) + b"\0" + bytes(9)
     data = message(None, gzipped(entry * 50_000), magic=1, attributes=1)

@@ -73,6 +73,7 @@ def test_keys_of_all_seconds_together_are_bounded(monkeypatch: Any) -> None:
         assert sum(one.requests for _, one in seen.rates("client")) == seen.all().requests == 30 * min(10, second + 1)
 
 
+@pytest.mark.wide
 def test_rules_that_remember_too_much_begin_anew(monkeypatch: Any) -> None:
     monkeypatch.setattr(live, "MOST_KEPT", 500)
     seen = Live(10)

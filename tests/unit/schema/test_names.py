@@ -284,7 +284,7 @@ def run_all(message: model.Message) -> None:
         codec._compile("decode", codec._decoder_source)
 
 
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 @pytest.mark.parametrize("start", range(4))
 def test_generated_source_of_the_schemas_holds_only_checked_names(
     executed: list[tuple[str, dict[str, Any]]], start: int

@@ -115,3 +115,25 @@ def test_a_status_is_that_of_its_frame_whatever_its_neighbours_have(engine: Engi
     assert [row["status"] for row in both] == words
     assert [[row["status"] for row in rows] for rows in alone] == [words, words]
     assert [row["error"] is None for row in both] == [word == "ok" for word in words]
+
+
+def test_each_frame_has_its_own_sentence(engine: Engine) -> None:
+    """Of few kinds, with other numbers in them, beside frames with none and with one that is found later."""
+    talk = Connection().open()
+    for number in range(1, 13):
+        if number % 3 == 0:
+            talk.send(request(3, 50 + number % 2, number, struct.pack(">i", 0)))
+            talk.send(request(900 + number % 2, 0, 100 + number, struct.pack(">i", 0)))
+        else:
+            talk.send(request(3, 0, number, struct.pack(">i", 0) + b"\0" * (number % 4 == 0)))
+            talk.answer(response(number, bytes(8)))
+    with using(engine):
+        rows = read(pcap(talk.packets))
+    found = {row["correlation_id"]: row["error"] for row in rows if row["direction"] == "request"}
+    assert len(found) == 16
+    for number in range(1, 13):
+        if number % 3 == 0:
+            assert found[number] == f"version {50 + number % 2} of this API is unknown"
+            assert found[100 + number] == f"API key {900 + number % 2} is unknown"
+        else:
+            assert (found[number] is None) == (number % 4 > 0)

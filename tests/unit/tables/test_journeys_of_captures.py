@@ -9,9 +9,13 @@ from random import Random
 from typing import Any
 
 import pytest
+from made_captures import read as rows_of
+from packets import Connection, pcap
 
-from kwire import capture
+import kwire
+from kwire import capture, messages
 from kwire.kernels.engine import MACHINE, using
+from kwire.records import Record, encode
 from kwire.tables.reading import read
 from kwire.testing import packets
 
@@ -58,3 +62,53 @@ def test_what_a_group_read_is_committed() -> None:
     assert {row["status"] for row in mine} == {"committed"}
     assert all(row["produced"] <= row["acknowledged"] <= row["fetched"] <= row["committed"] for row in mine
                if row["produced"] is not None)  # fmt: skip
+
+
+def _in_a_transaction(*, committed: bool, refused: bool = False, gap: bool = False) -> list[dict[str, Any]]:
+    """The rows of records that were produced, fetched, and whose offset was committed in a transaction."""
+    one = Connection().open()
+    numbers = iter(range(100))
+
+    def ask(asked: Any, answered: Any, version: int) -> None:
+        number = next(numbers)
+        one.send(kwire.encode_request(asked, api_version=version, correlation_id=number, client_id="c"))
+        one.answer(kwire.encode_response(answered, api_version=version, correlation_id=number))
+
+    data = encode([Record(None, b"x", timestamp=1)] * 5)
+    part = {"name": "t", "partition_data": [{"index": 0, "records": data}]}
+    asked: Any = messages.ProduceRequest.from_dict({"acks": -1, "timeout_ms": 9, "topic_data": [part]})
+    done = {"name": "t", "partition_responses": [{"index": 0, "base_offset": 0}]}
+    ask(asked, messages.ProduceResponse.from_dict({"responses": [done]}), 9)
+    wants = {"topic": "t", "partitions": [{"partition": 0, "fetch_offset": 0}]}
+    asked = messages.FetchRequest.from_dict({"isolation_level": 1, "topics": [wants]})
+    said = {"partition_index": 0, "high_watermark": 5, "last_stable_offset": 5, "records": data}
+    ask(asked, messages.FetchResponse.from_dict({"responses": [{"topic": "t", "partitions": [said]}]}), 12)
+    ids = {"transactional_id": "tx", "producer_id": 7, "producer_epoch": 0}
+    topics = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 5}]}]
+    asked = messages.TxnOffsetCommitRequest.from_dict({**ids, "group_id": "g", "topics": topics})
+    topics = [{"name": "t", "partitions": [{"partition_index": 0, "error_code": 22 if refused else 0}]}]
+    ask(asked, messages.TxnOffsetCommitResponse.from_dict({"topics": topics}), 3)
+    if gap:
+        one.send(b"x" * 40)
+        del one.packets[-1]
+    ask(messages.EndTxnRequest.from_dict({**ids, "committed": committed}), messages.EndTxnResponse(), 3)
+    return rows_of(pcap(one.packets), "journeys")
+
+
+def test_offsets_of_a_transaction_are_a_commit_once_it_is_committed() -> None:
+    (row,) = _in_a_transaction(committed=True)
+    assert (row["status"], row["group_id"], row["records"]) == ("committed", "g", 5)
+    # The request with the offsets, at the time at which the transaction ended.
+    assert row["commit_frame"] == 4
+    assert row["commit_ms"] == pytest.approx(4, abs=1)
+
+
+@pytest.mark.parametrize("how", [{"committed": False}, {"committed": True, "refused": True}])
+def test_offsets_of_a_transaction_that_is_aborted_or_refused_are_none(how: dict[str, bool]) -> None:
+    (row,) = _in_a_transaction(**how)
+    assert row["status"] == "delivered"
+
+
+def test_where_packets_are_missing_it_is_not_known_how_a_transaction_ended() -> None:
+    rows = _in_a_transaction(committed=True, gap=True)
+    assert {row["status"] for row in rows} == {"delivered"}

@@ -73,7 +73,7 @@ def kinds() -> Iterator[tuple[int, int]]:
             yield api, version
 
 
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 @pytest.mark.parametrize("most", [1, 2, module.MOST_ROWS])
 def test_every_version_of_every_api_says_what_a_walk_over_its_messages_finds(
     most: int, monkeypatch: pytest.MonkeyPatch

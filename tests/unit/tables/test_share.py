@@ -140,6 +140,7 @@ def test_every_record_and_every_batch_stays_a_row(engine: Engine) -> None:
     assert [(row["count"], row["status"]) for row in batches] == [(10, "ok"), (5, "ok")] * 2
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_any_ranges_of_any_batches(engine: Engine, version: int) -> None:
     chance = random.Random(version)

@@ -40,6 +40,7 @@ def without_place(some: Rows) -> list[str]:
     return [str({name: one for name, one in row.items() if name not in ("frame", "connection")}) for row in some]
 
 
+@pytest.mark.wide(keep=4)
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda one: one.__name__)
 def test_what_is_seeded_is_what_is_reported_however_the_capture_is_cut(seed: Callable[[Any], Any]) -> None:
     data, expected = seeded("zstd", seed)

@@ -145,7 +145,7 @@ class Counted(io.BytesIO):
         return part
 
 
-@pytest.mark.wide(keep=4)
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("name", CAPTURES)
 @pytest.mark.parametrize("window", [None, 5000])
 def test_tables_of_one_pass_are_those_of_a_pass_each(name: str, window: int | None) -> None:

@@ -137,7 +137,7 @@ def test_the_name_of_a_capture_or_segment_counts_in_every_row(tmp_path: Path) ->
         assert float(str(found["megabytes"])) < 700
 
 
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", ["columns", "segment", "records"])
 def test_three_kilobytes_of_record_set_with_4_million_records_take_little_more_than_they_hold(
     kind: str, tmp_path: Path
@@ -239,7 +239,7 @@ def tables_of() -> dict[str, pa.Table | None]:
     return found
 
 
-@pytest.mark.wide(keep=1)
+@pytest.mark.wide
 @pytest.mark.parametrize(("most", "rows"), [(1, 1), (1000, 7), (1 << 20, 3)])
 def test_rows_and_their_order_do_not_depend_on_where_batches_are_cut(
     most: int, rows: int, monkeypatch: pytest.MonkeyPatch

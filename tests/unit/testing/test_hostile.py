@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shlex
+import socket
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from broker_sockets import Blocking, produce_request
@@ -21,8 +25,9 @@ from kwire.testing.broker import Broker, Settings
 from kwire.testing.broker.faults import DAMAGES
 from kwire.testing.corpus import KINDS, RECORD_KINDS, hurt
 from kwire.testing.feeding import Bounds
-from kwire.testing.hostile import Clients, Plan, kinds
+from kwire.testing.hostile import REACTIONS, Clients, Plan, kinds, reactions
 
+ROOT = Path(__file__).parents[3]
 CLIENT = """
 import os, socket, struct, sys, time
 host, port = sys.argv[1].split(":")
@@ -136,3 +141,38 @@ def test_without_a_client_it_is_a_broker(tmp_path: Path, capsys: pytest.CaptureF
     out = capsys.readouterr().out
     assert out.startswith("127.0.0.1:")
     assert out.endswith("0 responses damaged\n")
+
+
+def asked(link: socket.socket, message: Any) -> None:
+    """A request, and the bytes of its answer or the end of the connection."""
+    frame = kwire.encode_request(message, api_version=12, correlation_id=7, client_id="me")
+    link.sendall(len(frame).to_bytes(4) + frame)
+    assert link.recv(65536)
+
+
+@pytest.mark.parametrize("word", REACTIONS)
+def test_it_says_what_a_client_did_after_damage(word: str) -> None:
+    with Broker(release="3.9", topics={"orders": 1}) as broker:
+        host, _, port = broker.bootstrap.rpartition(":")
+        broker.on("Metadata", nth=1).damage("cut_off" if word == "was cut off" else "trailing")
+        link = socket.create_connection((host, int(port)), 5)
+        asked(link, messages.MetadataRequest(topics=None))
+        if word in ("went on", "asked again"):
+            asked(link, messages.MetadataRequest(topics=None if word == "asked again" else []))
+        elif word.startswith("closed"):
+            link.close()
+            until = time.monotonic() + 10
+            while not broker.exchanges()[0].left and time.monotonic() < until:
+                time.sleep(0.01)
+        if word == "closed and asked again":
+            asked(socket.create_connection((host, int(port)), 5), messages.MetadataRequest(topics=[]))
+        ((exchange, said),) = reactions(broker.exchanges())
+        link.close()
+    assert said == word
+    assert exchange.damage is not None
+    assert exchange.damage.api == "Metadata"
+
+
+def test_the_page_has_all_reactions() -> None:
+    page = (ROOT / "docs" / "how-to" / "test-a-client.md").read_text()
+    assert dict(re.findall(r"^\| `([a-z ]+)` \| (.+) \|$", page, re.MULTILINE)) == REACTIONS

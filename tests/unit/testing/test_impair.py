@@ -72,6 +72,7 @@ def test_other_seeds_do_other_damage() -> None:
         assert len({impair(REFUSALS, name, seed=seed).data for seed in range(5)}) == 5
 
 
+@pytest.mark.wide(keep=30)
 @lossless
 @pytest.mark.parametrize("name", CAPTURES)
 def test_where_nothing_is_lost_every_byte_is_there(kind: str, name: str) -> None:
@@ -212,6 +213,7 @@ def test_what_is_rebuilt_has_right_lengths_and_checksums(hosts: tuple[str, str])
     assert (total & 0xFFFF) + (total >> 16) in (0xFFFF, 0x1FFFE)
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("kind", VALUES)
 def test_values_are_frames(kind: str) -> None:
     capture = (GOLDEN / "kafka-4-telemetry" / "none.pcap").read_bytes()

@@ -52,6 +52,7 @@ def test_a_client_of_few_lines_keeps_its_promises() -> None:
     run(Plain, release="2.8")
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize(
     ("adapter", "said"),
     [

@@ -40,6 +40,7 @@ def test_frames_can_be_of_one_api_and_kind(frame: Frame):
     assert (frame.kind, frame.api_key) == ("request", 1)
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("api_key", [12, "Heartbeat"])
 def test_headers_have_tagged_fields_that_no_schema_knows(api_key: int | str):
     def has_tags(frame: Frame) -> bool:
@@ -85,6 +86,7 @@ def test_mutate_is_repeatable_and_nearly_always_changes_something():
     assert isinstance(mutate(b"", random.Random(1), times=20), bytes)
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("name", ["HeartbeatRequest", "MetadataResponse", "SaslAuthenticateRequest"])
 def test_what_fails_is_printed_as_code_that_can_be_pasted(name: str):
     message = schema.message(name)

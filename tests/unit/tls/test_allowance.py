@@ -147,6 +147,7 @@ def test_generations_of_a_saved_state_are_paid_for(monkeypatch: pytest.MonkeyPat
     assert again.why == "as much was tried in this capture as its bytes allow"
 
 
+@pytest.mark.wide
 def test_states_of_many_connections_are_all_restored() -> None:
     """A state is bytes that were read: what it needs to go on is never refused to it."""
     from kwire.capture.tracker import Tracker

@@ -18,7 +18,7 @@ from kwire.limits import Limits
 from kwire.records.arrow_types import HEADERS
 from kwire.values import Mask, Reader, Schemas, Written, decode
 from kwire.values.catalog import Catalog
-from kwire.values.decoding import COLUMNS, STATUSES, Decoded
+from kwire.values.decoding import CHECKED, COLUMNS, STATUSES, Decoded
 
 ORDER = json.dumps(
     {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}, {"name": "who", "type": "string"}]}
@@ -309,8 +309,16 @@ def test_a_column_may_have_any_type_of_bytes(type_: pa.DataType) -> None:
 
 
 def test_nothing_stays_nothing_and_numbers_are_no_values() -> None:
-    assert [len(each) for each in decode(pa.array([], pa.binary()), of(ORDERS))] == [0] * 8
+    assert [len(each) for each in decode(pa.array([], pa.binary()), of(ORDERS))] == [0] * 9
     with pytest.raises(KwireError, match="a column of bytes"):
         decode(pa.array([1]), of(ORDERS))
     with pytest.raises(KwireError, match="schemas come from"):
         decode(pa.array([], pa.binary()), 17)
+
+
+def test_values_may_be_checked_alone() -> None:
+    values = [framed(1, avro(ORDER, id=1, who="x")), b"\xff", b'{"a": 1}', None, framed(1, b"\1")]
+    said, checked = rows(values, of(ORDERS)), rows(values, of(ORDERS), reader=CHECKED)
+    assert [one.pop("values") for one in checked] == [None] * 5
+    assert [{name: one[name] for name in one if name != "values"} for one in said] == checked
+    assert [one["schema"] for one in checked] == ["orders-value v1", None, None, None, "orders-value v1"]

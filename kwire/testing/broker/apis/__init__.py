@@ -1,7 +1,6 @@
 """How the broker answers each API: a function for each, which takes an ``Ask`` and gives a response or a ``Wait``.
 
-``HANDLERS`` has them by API key. An API without one is answered with UNSUPPORTED_VERSION where its response has an
-error code.
+``HANDLERS`` has them by API key. An API without one is answered with UNSUPPORTED_VERSION (``refusing``).
 """
 
 from __future__ import annotations
@@ -20,8 +19,13 @@ from kwire.testing.broker.apis import (
     grouping,
     listing,
     login,
+    permitting,
+    placing,
     producing,
+    share_offsets,
     sharing,
+    streaming,
+    tokens,
     topology,
     transacting,
 )
@@ -58,8 +62,21 @@ HANDLERS: Final[Mapping[int, Handler]] = {
     ApiKey.ADD_OFFSETS_TO_TXN: transacting.add_offsets,
     ApiKey.END_TXN: transacting.end,
     ApiKey.TXN_OFFSET_COMMIT: transacting.commit_offsets,
+    ApiKey.DESCRIBE_ACLS: permitting.describe,
+    ApiKey.CREATE_ACLS: permitting.create,
+    ApiKey.DELETE_ACLS: permitting.delete,
     ApiKey.DESCRIBE_CONFIGS: admin.describe_configs,
     ApiKey.ALTER_CONFIGS: admin.alter_configs,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: placing.alter_log_dirs,
+    ApiKey.DESCRIBE_LOG_DIRS: placing.describe_log_dirs,
+    ApiKey.CREATE_DELEGATION_TOKEN: tokens.refuse_tokens,
+    ApiKey.RENEW_DELEGATION_TOKEN: tokens.refuse_tokens,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: tokens.refuse_tokens,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: tokens.refuse_tokens,
+    ApiKey.ELECT_LEADERS: placing.elect_leaders,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: placing.alter_reassignments,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: placing.list_reassignments,
+    ApiKey.OFFSET_DELETE: committing.delete,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: admin.incremental_alter_configs,
     ApiKey.CREATE_PARTITIONS: admin.create_partitions,
     ApiKey.DELETE_GROUPS: grouping.delete,
@@ -74,5 +91,10 @@ HANDLERS: Final[Mapping[int, Handler]] = {
     ApiKey.SHARE_GROUP_DESCRIBE: sharing.describe,
     ApiKey.SHARE_FETCH: sharing.fetch,
     ApiKey.SHARE_ACKNOWLEDGE: sharing.acknowledge,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: streaming.heartbeat,
+    ApiKey.STREAMS_GROUP_DESCRIBE: streaming.describe,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: share_offsets.describe,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: share_offsets.alter,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: share_offsets.delete,
 }
 """API key -> what answers it."""

@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch: the offsets that groups have committed."""
+"""OffsetCommit, OffsetFetch and OffsetDelete: the offsets that groups have committed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kwire.testing.broker.apis.naming import topic_of
 from kwire.testing.broker.asking import Ask
 from kwire.testing.broker.groups import Committed, Group
 
-__all__ = ["commit", "fetch", "stored"]
+__all__ = ["commit", "delete", "fetch", "stored"]
 
 _IDS_SINCE: Final = 10
 _MOST_METADATA: Final = 4096
@@ -145,3 +145,30 @@ def _offset(ask: Ask, group: Group | None, code: int, place: tuple[str, int]) ->
     if ask.body.require_stable and any(place in one for one in group.unsettled.values()):
         return ErrorCode.UNSTABLE_OFFSET_COMMIT, None
     return ErrorCode.NONE, group.offsets.get(place)
+
+
+def delete(ask: Ask) -> WireMessage:
+    """Offsets of a group are forgotten, but for topics that its members read (KIP-496)."""
+    kind, body = messages.OffsetDeleteResponse, ask.body
+    code, group = _found(ask, body.group_id)
+    if not code and group is None:
+        code = ErrorCode.GROUP_ID_NOT_FOUND
+    if not code and group is not None and group.members and group.protocol_type != "consumer":
+        code = ErrorCode.NON_EMPTY_GROUP
+    if code or group is None:
+        return kind(error_code=code)
+    topics = []
+    for one in body.topics:
+        answers = []
+        for part in one.partitions:
+            own = ask.refused(one.name, part.partition_index)
+            if not own and ask.cluster.log(ask.cluster.topics.get(one.name), part.partition_index) is None:
+                own = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if not own and group.in_use:
+                # What members subscribe to is in bytes of their own. Kafka reads them, here all topics count as read.
+                own = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            if not own:
+                group.offsets.pop((one.name, part.partition_index), None)
+            answers.append(kind.OffsetDeleteResponsePartition(partition_index=part.partition_index, error_code=own))
+        topics.append(kind.OffsetDeleteResponseTopic(name=one.name, partitions=answers))
+    return kind(topics=topics)

@@ -25,7 +25,7 @@ def heartbeat(ask: Ask) -> WireMessage:
     group = None if code else cluster.group(body.group_id)
     if not code and group is None:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if not code and group is not None and (group.members or group.share is not None):
+    if not code and group is not None and (group.members or group.share is not None or group.streams is not None):
         code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if code or group is None:
         return kind(error_code=code)

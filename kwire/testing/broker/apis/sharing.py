@@ -12,11 +12,15 @@ from kwire.testing.broker.apis.leading import current_leader, leader_error, newe
 from kwire.testing.broker.asking import Ask, Wait
 from kwire.testing.broker.consumers import by_topic
 from kwire.testing.broker.logs import Log
-from kwire.testing.broker.sharing import LOCK, Acquired, Place, Share, ShareMember, ShareSession
+from kwire.testing.broker.sharing import LOCK, RENEW, Acquired, Place, Share, ShareMember, ShareSession
 
 __all__ = ["acknowledge", "describe", "fetch", "heartbeat"]
 
 _LEAVES: Final = -1
+_RENEWS_SINCE: Final = 2
+"""The version from which locks are renewed (KIP-1222), and the number of records can be kept (KIP-1206)."""
+_RECORD_LIMIT: Final = 1
+"""The acquire mode in which it is."""
 _ENDS: Final = -1
 """The session epoch of the last request of a session."""
 
@@ -36,7 +40,7 @@ def heartbeat(ask: Ask) -> WireMessage:
     group = None if code else ask.cluster.group(body.group_id)
     if not code and group is None:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if not code and group is not None and (group.members or group.consumers is not None):
+    if not code and group is not None and (group.members or group.consumers is not None or group.streams is not None):
         code = ErrorCode.GROUP_ID_NOT_FOUND
     if code or group is None:
         return kind(error_code=code)
@@ -108,8 +112,6 @@ def _session(ask: Ask) -> tuple[Share, ShareSession] | int:
     group = ask.cluster.groups.get(body.group_id or "")
     if not code and (group is None or group.share is None or body.member_id not in group.share.members):
         code = ErrorCode.UNKNOWN_MEMBER_ID
-    if not code and getattr(body, "is_renew_ack", False):
-        code = ErrorCode.INVALID_REQUEST
     if code or group is None or group.share is None:
         return code
     session = group.share.session(body.member_id, ask.connection, body.share_session_epoch)
@@ -123,9 +125,10 @@ def _acknowledged(ask: Ask, share: Share, place: Place, batches: Iterable[Any]) 
         return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     part, code = share.partition(topic, place[1]), 0
     for one in batches:
-        code = code or part.acknowledge(
-            ask.body.member_id, one.first_offset, one.last_offset, list(one.acknowledge_types)
-        )
+        types = list(one.acknowledge_types)
+        if RENEW in types and not (ask.version >= _RENEWS_SINCE and ask.body.is_renew_ack):
+            code = code or ErrorCode.INVALID_REQUEST
+        code = code or part.acknowledge(ask.body.member_id, one.first_offset, one.last_offset, types, ask.now)
     return code
 
 
@@ -153,7 +156,9 @@ def acknowledge(ask: Ask) -> WireMessage:
 def fetch(ask: Ask) -> WireMessage | Wait:
     """Records that nobody else has, after the acknowledgements of those that the member has."""
     kind, body = messages.ShareFetchResponse, ask.body
-    found = _session(ask)
+    renews = ask.version >= _RENEWS_SINCE and body.is_renew_ack
+    limits = body.max_wait_ms, body.min_bytes, body.max_bytes, body.max_records if ask.version else 0
+    found = ErrorCode.INVALID_REQUEST if renews and any(limits) else _session(ask)
     if not isinstance(found, tuple):
         return kind(error_code=found)
     share, session = found
@@ -176,7 +181,7 @@ def fetch(ask: Ask) -> WireMessage | Wait:
         made = kind(acquisition_lock_timeout_ms=int(LOCK * 1000))
         topics: dict[Any, Any] = {}
         leaders: list[int] = []
-        left = max(body.max_records, 1)
+        left = 0 if renews else max(body.max_records, 1)
         some = False
         for place in session.places | acknowledged:
             answer, log = _partition(ask, share, place, left if place in session.places else 0, now)
@@ -194,7 +199,7 @@ def fetch(ask: Ask) -> WireMessage | Wait:
             if place[0] not in topics:
                 topics[place[0]] = kind.ShareFetchableTopicResponse(topic_id=place[0])
             topics[place[0]].partitions.append(answer)
-        if not some and now < due:
+        if not some and not renews and now < due:
             return None
         made.responses = list(topics.values())
         made.node_endpoints = newer_leaders(ask.cluster, leaders, kind.NodeEndpoint)
@@ -217,7 +222,8 @@ def _partition(ask: Ask, share: Share, place: Place, most: int, now: float) -> t
     if made.error_code or not most:
         return made, log
     part = share.partition(topic, place[1])
-    got = part.acquire(ask.body.member_id, most, now)
+    strict = ask.version >= _RENEWS_SINCE and ask.body.share_acquire_mode == _RECORD_LIMIT
+    got = part.acquire(ask.body.member_id, most, now, strict=strict, committed=share.committed)
     if got:
         made.records = _records(log, got)
         made.acquired_records = [

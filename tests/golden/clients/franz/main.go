@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -36,6 +37,7 @@ type plan struct {
 	Samples   []sample `json:"samples"`
 	CA        string   `json:"ca"`
 	Keylog    string   `json:"keylog"`
+	Member    string   `json:"member"` // a topic: be a member of a group until the input ends, and nothing else
 }
 
 var lock sync.Mutex
@@ -306,6 +308,12 @@ func main() {
 	}
 	ctx := context.Background()
 	say(map[string]any{"note": "version", "version": version()})
+	if p.Member != "" {
+		live, cancel := context.WithCancel(ctx)
+		go func() { _, _ = io.Copy(io.Discard, os.Stdin); cancel() }()
+		member(live, p, "franz-group", []string{p.Member}, time.Hour)
+		return
+	}
 	rawClient, err = kgo.NewClient(options(p)...)
 	if err != nil {
 		panic(err)

@@ -15,7 +15,7 @@ from kwire.protocol.error_codes import ErrorCode
 from kwire.testing.broker.logs import Log
 from kwire.testing.broker.sharing import MOST_DELIVERIES, SharePartition
 
-GAP, ACCEPT, RELEASE, REJECT = range(4)
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 BEAT, FETCH, ACK = messages.ShareGroupHeartbeatRequest, messages.ShareFetchRequest, messages.ShareAcknowledgeRequest
 
 
@@ -62,6 +62,22 @@ class Member:
         )
         self.session += 1
         return self.client.ask(request, 1)
+
+    def renew(self, first: int, last: int, *, by_fetch: bool, says: bool = True, **limits: int) -> Any:
+        """The answer to a request that renews locks."""
+        kind = FETCH if by_fetch else ACK
+        batch = kind.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=[RENEW])
+        request: Any = kind(group_id="g", member_id=self.id, share_session_epoch=self.session, is_renew_ack=says)
+        if by_fetch:
+            part: Any = FETCH.FetchPartition(partition_index=0, acknowledgement_batches=[batch])
+            request.topics = [FETCH.FetchTopic(topic_id=self.topic.id, partitions=[part])]
+            request.max_bytes = limits.get("max_bytes", 0)
+        else:
+            part = ACK.AcknowledgePartition(partition_index=0, acknowledgement_batches=[batch])
+            request.topics = [ACK.AcknowledgeTopic(topic_id=self.topic.id, partitions=[part])]
+        answer = self.client.ask(request, 2)
+        self.session += 0 if answer.error_code else 1
+        return answer
 
     def got(self, *acks: tuple[int, int, int], most: int = 500) -> list[tuple[int, int, int]]:
         answer = self.fetch(*acks, most=most)
@@ -228,7 +244,9 @@ def test_other_groups_and_share_groups_do_not_mix() -> None:
 
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from("ab"), st.sampled_from(["acquire", "ack", "write", "drop", "late"]), st.integers(0, 12)),
+    st.tuples(
+        st.sampled_from("ab"), st.sampled_from(["acquire", "ack", "renew", "write", "drop", "late"]), st.integers(0, 12)
+    ),
     max_size=20,
 )
 
@@ -251,11 +269,13 @@ def test_no_record_has_two_members_and_none_is_lost(steps: list[tuple[str, str, 
             times.update(got)
         elif what == "ack":
             kind = number % 3 + 1
-            code = part.acknowledge(member, number, number, [kind])
+            code = part.acknowledge(member, number, number, [kind], now)
             assert (code == 0) == (number in holds[member])
             if code == 0:
                 holds[member].discard(number)
                 done |= {number} if kind != RELEASE else set()
+        elif what == "renew":
+            assert (part.acknowledge(member, number, number, [RENEW], now) == 0) == (number in holds[member])
         elif what == "drop":
             part.drop(member, now)
             holds[member].clear()
@@ -265,3 +285,104 @@ def test_no_record_has_two_members_and_none_is_lost(steps: list[tuple[str, str, 
             holds = {"a": set(), "b": set()}
         assert all(at in done or at >= part.start or times[at] == MOST_DELIVERIES for at in range(log.end))
         assert part.start <= log.end
+
+
+def test_administrators_see_set_and_forget_where_a_group_begins() -> None:
+    of = bench()
+    write(of, 2)
+    one = Member(of, "a")
+    assert one.got() == [(0, 5, 1)]
+    assert one.acknowledge(0, 0, ACCEPT) == 0
+    assert one.acknowledge(2, 2, ACCEPT) == 0
+    describe, alter, delete = (
+        messages.DescribeShareGroupOffsetsRequest,
+        messages.AlterShareGroupOffsetsRequest,
+        messages.DeleteShareGroupOffsetsRequest,
+    )
+    client = of.client()
+
+    def told(topics: Any, group: str = "g") -> Any:
+        asked = describe(groups=[describe.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=topics)])
+        (found,) = client.ask(asked, 1).groups
+        parts = [part for topic in found.topics for part in topic.partitions]
+        return found.error_code, [(part.partition_index, part.start_offset, part.lag) for part in parts]
+
+    named = [describe.DescribeShareGroupOffsetsRequestTopic(topic_name="orders", partitions=[0, 9])]
+    assert told(None) == (0, [(0, 1, 4)])
+    assert told(named) == (0, [(0, 1, 4), (9, -1, -1)])
+    assert told(None, "other") == (ErrorCode.GROUP_ID_NOT_FOUND, [])
+    assert told(named, "other") == (0, [(0, -1, -1), (9, -1, -1)])
+    part = alter.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=3)
+    begin = alter(
+        group_id="g", topics=[alter.AlterShareGroupOffsetsRequestTopic(topic_name="orders", partitions=[part])]
+    )
+    forget = delete(group_id="g", topics=[delete.DeleteShareGroupOffsetsRequestTopic(topic_name="orders")])
+    assert client.ask(begin, 0).error_code == ErrorCode.NON_EMPTY_GROUP
+    assert client.ask(forget, 0).error_code == ErrorCode.NON_EMPTY_GROUP
+    assert one.beat(["orders"], epoch=-1).error_code == 0
+    assert client.ask(begin, 0).responses[0].partitions[0].error_code == 0
+    assert told(None) == (0, [(0, 3, 3)])
+    assert client.ask(forget, 0).responses[0].error_code == 0
+    assert told(None) == (0, [])
+
+
+@pytest.mark.parametrize("by_fetch", [False, True])
+def test_a_lock_that_is_renewed_begins_anew(by_fetch: bool) -> None:
+    of = bench()
+    write(of)
+    first, second = Member(of, "a"), Member(of, "b")
+    assert first.got() == [(0, 2, 1)]
+    for _ in range(3):  # also beyond the time of one lock
+        for _ in range(2):
+            of.wait(10)
+            first.beat()
+            second.beat()
+        answer = first.renew(0, 1, by_fetch=by_fetch)
+        (part,) = answer.responses[0].partitions
+        assert (part.acknowledge_error_code if by_fetch else part.error_code) == 0
+        assert answer.acquisition_lock_timeout_ms == 30_000
+        if by_fetch:
+            assert not part.acquired_records
+    assert second.got() == [(2, 2, 2)]  # nobody renewed that
+    assert first.acknowledge(0, 1, ACCEPT) == 0
+    (part,) = first.renew(0, 0, by_fetch=by_fetch).responses[0].partitions
+    assert (part.acknowledge_error_code if by_fetch else part.error_code) == ErrorCode.INVALID_RECORD_STATE
+
+
+def test_a_request_that_renews_says_so_and_fetches_nothing() -> None:
+    of = bench()
+    write(of)
+    one = Member(of, "a")
+    assert one.got() == [(0, 2, 1)]
+    assert one.renew(0, 0, by_fetch=True, max_bytes=1).error_code == ErrorCode.INVALID_REQUEST
+    (part,) = one.renew(0, 0, by_fetch=False, says=False).responses[0].partitions
+    assert part.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_the_mode_record_limit_keeps_to_the_number_of_records() -> None:
+    of = bench()
+    write(of)
+    one = Member(of, "a")
+    request = FETCH(group_id="g", member_id="a", max_records=2, batch_size=2, min_bytes=1, share_acquire_mode=1)
+    request.topics = [FETCH.FetchTopic(topic_id=one.topic.id, partitions=[FETCH.FetchPartition(partition_index=0)])]
+    assert acquired(one.client.ask(request, 2)) == [(0, 1, 1)]
+
+
+@pytest.mark.parametrize("committed", [False, True])
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_what_a_group_reads_of_transactions_is_configured(isolation: str, committed: bool) -> None:
+    of = bench()
+    of.cluster.group_configs["g"]["share.isolation.level"] = isolation
+    one = Member(of, "a")
+    assert one.got() == []
+    writer = Producer(of)
+    topic = of.cluster.topics["orders"]
+    writer.add("orders")
+    writer.write(topic)
+    write(of)  # behind it, without a transaction
+    first = one.got()
+    assert first == ([(0, 5, 1)] if isolation == "read_uncommitted" else [])
+    writer.end(committed)
+    later = [] if first else [(0, 5, 1)] if committed else [(3, 5, 1)]
+    assert one.got() == later
+    assert one.got() == []

@@ -94,6 +94,7 @@ def test_in_asyncio() -> None:
     assert asyncio.run(run()) == 1
 
 
+@pytest.mark.wide
 def test_what_is_sent_while_a_request_waits_is_bounded() -> None:
     # A client that floods: the broker stops reading, and goes on when the request is answered.
     with Broker(topics={"orders": 1}, settings=Settings(max_frame=1 << 20)) as broker:

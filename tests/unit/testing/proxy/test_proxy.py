@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker_clients import CLIENTS, TOPIC, VALUES, MissingError
+from broker_clients import CLIENTS, TOPIC, VALUES
 from broker_sockets import Blocking, produce_request
+from missing import MissingError, give_up
 from tls_connections import contexts
 
 from kwire import capture, cli, messages, schema
@@ -65,7 +66,7 @@ def test_real_clients_go_through(client: str) -> None:
         try:
             got = CLIENTS[client](proxy)
         except MissingError as missing:
-            pytest.skip(str(missing))
+            give_up(missing)
         assert sorted(got) == sorted(VALUES)
         assert proxy.errors() == []
         # None of them has found a way around it.

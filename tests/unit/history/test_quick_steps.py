@@ -1,0 +1,97 @@
+"""What changes nothing is taken quickly: the rows and the state are those of the long way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from group_histories import lossy, simulated
+from made_captures import read
+from packets import Connection, pcap
+
+import kwire
+from kwire import messages
+from kwire.history.fold import Fold
+from kwire.history.groups import Group
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+
+def slowly(data: bytes, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    with monkeypatch.context() as patch:
+        patch.setattr(Group, "asks", Fold.asks)
+        return read(data, "group_events")
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> dict[bool, int]:
+    """How many requests were taken quickly, and how many were not."""
+    found = {True: 0, False: 0}
+    plain = Group.asks
+
+    def asks(self: Group, *args: Any) -> bool:
+        made = plain(self, *args)
+        found[made] += 1
+        return made
+
+    monkeypatch.setattr(Group, "asks", asks)
+    return found
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_rows_are_those_of_the_long_way(protocol: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, _, _ = simulated(seed, protocol)
+    for data in (whole, lossy(whole, seed)):
+        long_way = slowly(data, monkeypatch)
+        found = counted(monkeypatch)
+        assert read(data, "group_events") == long_way
+        assert found[True] > found[False]
+
+
+@pytest.mark.parametrize("capture", ["kafka-4.3-kraft-java/clients.pcap", "kafka-4.3-kraft-librdkafka/current.pcap"])
+def test_so_are_those_of_real_clients(capture: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = (GOLDEN / capture).read_bytes()
+    long_way = slowly(data, monkeypatch)
+    found = counted(monkeypatch)
+    assert read(data, "group_events") == long_way
+    assert found[True]
+
+
+def test_a_late_heartbeat_is_not_taken_quickly() -> None:
+    connection = Connection().open()
+    asked = messages.ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0, topic_partitions=[])
+    told = messages.ConsumerGroupHeartbeatResponse(member_id="m", member_epoch=1, heartbeat_interval_ms=1000)
+    for number, wait in enumerate((0, 1, 1, 1, 5, 1)):
+        connection.time += wait * 1_000_000_000
+        asked.member_epoch = int(number > 0)
+        connection.send(kwire.encode_request(asked, api_version=0, correlation_id=number, client_id="c"))
+        connection.answer(kwire.encode_response(told, api_version=0, correlation_id=number))
+    rows = read(pcap(connection.packets), "group_events")
+    (late,) = [row for row in rows if row["event"] == "heartbeat_late"]
+    assert late["duration_ms"] == pytest.approx(5000, abs=5)
+
+
+def committing(*, cut: bool) -> list[dict[str, Any]]:
+    """The rows of a group with a member that commits, the last time with a body that ends too early, or is whole."""
+    connection = Connection().open()
+    for number in range(4):
+        part = {"partition_index": 0, "committed_offset": number}
+        asked = messages.OffsetCommitRequest.from_dict(
+            {"group_id": "g", "member_id": "m", "generation_id_or_member_epoch": 3}
+            | {"topics": [{"name": "t", "partitions": [part]}]}
+        )
+        data = kwire.encode_request(asked, api_version=7, correlation_id=number, client_id="c")
+        connection.send(data[:-9] if cut and number == 3 else data)
+        part = {"partition_index": 0, "error_code": 25 if number == 2 else 0}
+        told = messages.OffsetCommitResponse.from_dict({"topics": [{"name": "t", "partitions": [part]}]})
+        connection.answer(kwire.encode_response(told, api_version=7, correlation_id=number))
+    return read(pcap(connection.packets), "group_events")
+
+
+def test_a_commit_is_known_by_its_head_only_where_all_of_it_can_be_read() -> None:
+    whole, cut = committing(cut=False), committing(cut=True)
+    assert [(row["event"], row["error_name"], row["status"]) for row in whole] == [
+        ("commit_refused", "UNKNOWN_MEMBER_ID", "ok")
+    ]
+    assert [row["status"] for row in cut] == ["ok", "malformed", "unpaired"]
