@@ -1047,6 +1047,7 @@ def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, rea
     )
     too_much = reader.wake <= reader.now or held > MOST_HELD or count > HELD_PIECES
     known = int64(NO)
+    acknowledged = False
     if stream.certain == TORN:
         known = torn_ends_here(window, capture, scratch, reader)
         if known == YES:
@@ -1054,6 +1055,7 @@ def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, rea
     if _in_doubt(stream):
         before = known
         known = _acknowledged(window, capture, table, scratch, reader, size)
+        acknowledged = known in (YES, SO_GOOD)
         if known == SO_GOOD:
             known = int64(YES if too_much else NEED_MORE)
         if known == YES:
@@ -1064,7 +1066,10 @@ def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, rea
             stream.proven = end
         elif before == NEED_MORE:
             known = before
-    said, begin = _exchanged(window, capture, table, scratch, reader)
+    said, begin = int64(NO), int64(-1)
+    if not acknowledged:
+        # Else it waits for what follows alone. Nothing that comes meanwhile may tell of its answer.
+        said, begin = _exchanged(window, capture, table, scratch, reader)
     leads = int64(NO)
     if _in_doubt(stream) and conn.spoken & PRODUCES_OLD == 0 and YES not in (known, said):
         leads = _leads_on(window, capture, table, scratch, reader)
