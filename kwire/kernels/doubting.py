@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kwire.kernels.directions import READ, WAITS, Capture, Scratch, has_hole, piece_with_end
+from kwire.kernels.directions import READ, WAITS, Capture, Scratch, piece_with_end
 from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.judging import FITS, SO_FAR, acks_of, fits_all
 from kwire.kernels.layouts import ABSENT, AT_THE_END
@@ -399,7 +399,7 @@ def _held_for_proof(window: Window, capture: Capture, table: Apis, scratch: Scra
         leads = _leads_in_turn(window, capture, table, scratch, reader, asked, int64(reader.pos), border, True)
         return int64(1) if leads else int64(0)
     ended = reader.over == 1 or (stream.end >= 0 and stream.end_order <= reader.now)
-    if said == NO or ended or has_hole(window, reader):
+    if said == NO or ended:
         return int64(0)
     reader.wake = first_from(window.clock, window.first_order, window.pieces[reader.piece].clock + HELD_FOR)
     few = reader.seen - reader.piece < HELD_PIECES
