@@ -88,7 +88,8 @@ class WireStruct:
     def to_dict(self, version: int | None = None) -> dict[str, Any]:
         """Plain dicts, lists, ``bytes`` and ``uuid.UUID``; with ``version``, only the fields that it has."""
         out: dict[str, Any] = {}
-        for name, is_struct in _shown(type(self), version):
+        kind: Any = type(self)  # whose objects cannot be hashed, while it can
+        for name, is_struct in _shown(kind, version):
             value = getattr(self, name)
             if is_struct and value is not None:
                 if isinstance(value, WireStruct):
