@@ -41,11 +41,11 @@ def tagged(written: Written, references: Mapping[str, str]) -> Iterator[tuple[st
         return
     if written.format not in (AVRO, JSON) or not any(_TAGS in text for text in (written.text, *references.values())):
         return
-    walk = _OfAvro if written.format == AVRO else _OfJson
+    kind = _OfAvro if written.format == AVRO else _OfJson
     try:
         root = stored.parsed(written.text)
         others = {name: stored.parsed(text) for name, text in references.items()}
-        looked = walk(root, others)
+        looked = kind(root, others)
         found = list(looked.fields(root, (), 0))
     except stored.UNFIT as error:
         raise SchemaError(f"its tags cannot be read: {error}") from None
