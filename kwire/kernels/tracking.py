@@ -647,6 +647,8 @@ def _nearest(reference: int, sequence: int) -> int:
 def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
     """Notes in the rows of both directions what the packet says about them. Returns the position of its first byte."""
     control = header.control
+    if stream.reference < 0 <= stream.start:
+        stream.reference = stream.start  # see ``_begin_other``
     reference = stream.reference
     pos = FIRST_POSITION + header.seq if reference < 0 else _nearest(reference, header.seq)
     if reference < 0:
@@ -753,7 +755,6 @@ def _begin_other(buf: Array, packet: Any, header: Any, order: int, conn: Any, si
         return
     other.start = other.acked
     other.start_order = order
-    other.reference = other.acked
     other.next = other.acked
     other.reached = other.acked
     other.lowest = 0
