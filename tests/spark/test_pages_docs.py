@@ -12,6 +12,8 @@ import pytest
 from docs_queries import GOLDEN, Case, Row, Rows, Tables, compare, grouped, read, views, written
 from pyspark.sql import SparkSession
 
+import kwire.spark
+from kwire import capture
 from kwire.tables import table
 from kwire.tables.definition import LogTable
 
@@ -21,6 +23,7 @@ SEGMENTS = "docs/how-to/log-segments.md"
 BODIES = "docs/explanation/body-as-json.md"
 CONNECT = "docs/how-to/spark-connect.md"
 FLOWS = "docs/how-to/what-happened.md"
+VALUES = "docs/how-to/values.md"
 
 
 def bodies(made: Tables) -> list[tuple[Row, Any]]:
@@ -120,6 +123,11 @@ def single(made: Tables) -> Rows:
     )
 
 
+def customers(made: Tables) -> Rows:
+    said = (one["value_json"] and json.loads(one["value_json"]) for one in made["records"])
+    return Counter((one.get("customer") if isinstance(one, dict) else None,) for one in said)
+
+
 CASES: dict[str, list[Case]] = {
     "docs/tutorial/data-engineer.md": [Case("AS slowest", by_version)],
     SEGMENTS: [Case("WHERE record_type = 'OffsetCommit'", commits)],
@@ -136,6 +144,7 @@ CASES: dict[str, list[Case]] = {
         Case("explode(sequence", single),
     ],
     "docs/how-to/cloudevents.md": [Case("RLIKE", http)],
+    VALUES: [Case("kwire_from_registry(value, headers)), '$.customer'", customers)],
     EXAMPLE: [
         Case("SELECT j FROM j", as_text),
         Case("SELECT v FROM v", as_objects),
@@ -187,6 +196,16 @@ def test_records_of_segments(spark: SparkSession) -> None:
         parts += deep.read(path)
     with views(spark, {"records": pa.Table.from_batches(parts)}) as tables:
         compare(spark, written(SEGMENTS)[0], CASES[SEGMENTS][0], tables)
+
+
+@pytest.mark.wide
+def test_values_of_records(spark: SparkSession) -> None:
+    registry = str(GOLDEN / "values" / "registry.pcap")
+    read = capture.read(str(GOLDEN / "values" / "shop.pcap"), "records", schemas=registry, values="json")
+    kwire.spark.register_from_registry(spark, registry)
+    with views(spark, {"records": pa.Table.from_batches(read)}) as tables:
+        assert len(customers(tables)) > 1
+        compare(spark, written(VALUES)[0], CASES[VALUES][0], tables)
 
 
 @pytest.mark.wide

@@ -192,13 +192,11 @@ def test_each_command_says_what_to_do_with_a_wrong_file(
 
 @pytest.mark.parametrize("words", [["--topic", "orders"], ["--topic=orders"]])
 def test_an_option_of_another_command_is_said_to_be_there(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    for command, more in (("findings", ", and jq can filter --format jsonl (see"), ("report", " (see")):
-        with pytest.raises(SystemExit) as end:
-            cli.main([command, CAPTURE, *words])
-        assert end.value.code == 2
-        assert (
-            f"; --topic is an option of kwire decode and kwire export and kwire broker{more}" in capsys.readouterr().err
-        )
+    with pytest.raises(SystemExit) as end:
+        cli.main(["report", CAPTURE, *words])
+    assert end.value.code == 2
+    said = capsys.readouterr().err
+    assert "; --topic is an option of kwire decode and kwire findings and kwire export and kwire broker (see" in said
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in (*COMMANDS, "segments", "schema", "compile", "spark"))])
