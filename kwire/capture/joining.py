@@ -42,6 +42,7 @@ _POSITIONS: Final = (
     "sure",
     "proven",
     "searched",
+    "noted",
 )
 _HOLES: Final = tuple(f"hole_{k}{end}" for k in range(1, 5) for end in ("", "_end"))
 _WAITS: Final = ("id", "api", "version", "time", "clock", "overtaken", "doubted", "client_id")
@@ -81,6 +82,7 @@ def _essence(row: Mapping[str, Any]) -> Any:
             one["certain"],
             _wrapped(one["sure"]),
             _wrapped(one["proven"]),
+            (_wrapped(one["noted"]), one["alone"]),
             *((_wrapped(one["searched"]), one["answered"]) if one["certain"] == 0 else (-1, 0)),
             max(0, one["skipped"]),
             one["holed"],

@@ -81,6 +81,8 @@ _STREAM: Final = {
     "proven": _POSITION,
     "began": _ANY,
     "searched": _POSITION,
+    "noted": _POSITION,
+    "alone": _FLAG,
     "answered": _COUNT,
     "end": _POSITION,
     "end_order": _ORDER,

@@ -12,6 +12,7 @@ from kwire.kernels.directions import READ, WAITS, Capture, Scratch, piece_with_e
 from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.judging import FITS, SO_FAR, acks_of, fits_all
 from kwire.kernels.layouts import ABSENT, AT_THE_END
+from kwire.kernels.names import same_bytes
 from kwire.kernels.numbers import i16, i32, int64
 from kwire.kernels.pairing import drop, find
 from kwire.kernels.roles import (
@@ -679,6 +680,64 @@ def _goes_on_well(window: Window, scratch: Scratch, reader: Any, n: int, asked: 
     return int64(YES)
 
 
+@inlined
+def _is_alike(data: Array, at: int, following: int, stop: int) -> bool:
+    """Whether what stands at ``following`` may be a request of an API or version that is not known: it has the
+    client_id of the one at ``at``."""
+    length = i16(data, at + 12)
+    size = i32(data, following)
+    alike: bool = (
+        8 <= size <= LARGEST_FRAME
+        and stop - following >= SHORTEST_REQUEST + max(int64(0), int64(length))
+        and i16(data, following + 12) == length
+        and (length < 0 or same_bytes(data, at + 14, data, following + 14, length))
+    )
+    return alike
+
+
+@kernel
+def _requests_follow(
+    window: Window, table: Apis, scratch: Scratch, reader: Any, following: int, m: int, answered: int
+) -> int:
+    """Whether requests follow one another from position ``following``, up to what the packets with the next answers
+    acknowledge, behind position ``answered`` in piece ``m``: YES, NO or NEED_MORE. A hole ends what can be told.
+
+    The last value of a frame around the request at the current position is followed by bytes that are no request. What
+    answers that frame acknowledges them.
+    """
+    data, pieces = window.data, window.pieces
+    other = scratch.readers[1]
+    at = reader.pos + reader.shift
+    number = int64(i32(data, at + 8))
+    count = 0
+    while count < MOST_FOLLOWING:
+        count += 1
+        while m < other.seen and pieces[m].pos + pieces[m].len <= answered:
+            m += 1
+        if m < other.seen and (pieces[m].off < 0 or pieces[m].pos > answered):
+            while m < other.seen and not _may_begin_answer(data, pieces[m], number):
+                m += 1
+            answered = int64(pieces[m].pos) if m < other.seen else answered
+        if m >= other.seen:
+            return int64(NEED_MORE)
+        begin = pieces[m].off + answered - pieces[m].pos
+        there, after = run_of(pieces, m, other.seen, begin + 8)
+        if there - begin < 8:
+            return int64(NEED_MORE) if after >= other.seen else int64(YES)
+        while following < pieces[m].ack:
+            if following + SHORTEST_REQUEST > reader.run_end:
+                return int64(YES) if reader.ends_here == 1 else int64(NEED_MORE)
+            here, stop = following + reader.shift, reader.run_end + reader.shift
+            if plausible_request(data, here, stop, table.apis) == NO and not _is_alike(data, at, here, stop):
+                return int64(NO)
+            following += 4 + i32(data, here)
+        size = i32(data, begin)
+        if size < 4 or size > LARGEST_FRAME:
+            return int64(YES)
+        answered += 4 + size
+    return int64(YES)
+
+
 @kernel
 def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any) -> tuple[int, int]:
     """Whether the other direction proves that a request begins at the current position: YES, NO, NEED_MORE, SO_GOOD, or
@@ -765,6 +824,12 @@ def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, 
             return int64(NO), none
         if well == NEED_MORE and reader.over == 0 and answer == YES:
             return int64(SO_GOOD), begin
+    if (
+        answer == YES
+        and not tokens
+        and _requests_follow(window, table, scratch, reader, asked_end, m, answered_end) == NO
+    ):
+        return int64(NO), none
     if answer == PERHAPS and api == ApiKey.FETCH:
         # What follows them is certain all the same.
         return answer, answered_end
@@ -824,7 +889,7 @@ def _answer_behind(
 @kernel
 def _acknowledged(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, size: int) -> int:
     """Whether the packet with the answer to the request at the current position shows that this is one: YES, NO,
-    NEED_MORE, or PERHAPS where the next one is.
+    NEED_MORE, SO_GOOD, or PERHAPS where the next one is.
 
     It does if it acknowledges whole requests from here on, and no more, and none of the others has this id. The answer
     to one that follows the frame around this one acknowledges that frame to its end, which is no border of a value.
@@ -861,7 +926,13 @@ def _acknowledged(window: Window, capture: Capture, table: Apis, scratch: Scratc
     if api == ApiKey.PRODUCE and version < 3:
         # It may be the end of a frame that it answers.
         return int64(PERHAPS) if known == end else int64(NO)
-    return int64(YES)
+    if api == ApiKey.SASL_HANDSHAKE and version == 0:
+        return int64(YES)
+    answered = pieces[q].pos + begin - pieces[q].off + 4 + i32(data, begin)
+    well = _requests_follow(window, table, scratch, reader, known, q, answered)
+    if well == NEED_MORE:
+        well = int64(YES if reader.over == 1 else SO_GOOD)
+    return well
 
 
 @kernel
@@ -939,7 +1010,7 @@ def _leads_on(window: Window, capture: Capture, table: Apis, scratch: Scratch, r
                 break
             reader.piece = piece_with_end(window, reader, reader.pos + 1)
             if (
-                _acknowledged(window, capture, table, scratch, reader, size) == YES
+                _acknowledged(window, capture, table, scratch, reader, size) in (YES, SO_GOOD)
                 or _exchanged(window, capture, table, scratch, reader)[0] == YES
             ):
                 at = reader.pos + reader.shift
@@ -977,23 +1048,39 @@ def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, rea
         window.clock, window.first_order, pieces[piece_with_end(window, reader, end)].clock + HELD_FOR
     )
     too_much = reader.wake <= reader.now or held > MOST_HELD or count > HELD_PIECES
+    noted = stream.noted == reader.pos
+    pending = False
     known = int64(NO)
     if stream.certain == TORN:
         known = torn_ends_here(window, capture, scratch, reader)
         if known == YES:
             stream.certain = 1
-    if _in_doubt(stream):
+    if _in_doubt(stream) or noted:
         before = known
         known = _acknowledged(window, capture, table, scratch, reader, size)
+        if known == SO_GOOD:
+            # What follows may still speak against it.
+            pending = not too_much
+            known = int64(YES)
         if known == YES:
-            # What was asked before it has been answered, with what is certain to be answers.
-            stream.certain = 1 if not _in_doubt(answers) and answers.synced == 1 else 2
-            _forget_doubted(capture, conn, number)
-        elif known == PERHAPS:
+            if _in_doubt(stream):
+                # What was asked before it has been answered, with what is certain to be answers.
+                stream.certain = 1 if not _in_doubt(answers) and answers.synced == 1 else 2
+                _forget_doubted(capture, conn, number)
+            stream.noted = reader.pos
+        elif noted:
+            stream.certain = 0
+            stream.searched = reader.pos
+            stream.answered = 0
+            stream.noted = -1
+            stream.alone = 0
+        if known == PERHAPS:
             stream.proven = end
-        elif before == NEED_MORE:
+        elif known == NO and before == NEED_MORE:
             known = before
-    said, begin = _exchanged(window, capture, table, scratch, reader)
+    said, begin = int64(NO), int64(-1)
+    if stream.noted != reader.pos or stream.alone == 0:
+        said, begin = _exchanged(window, capture, table, scratch, reader)
     # Nothing leads to what is certain where no answer is there, nor the end. While it may come, that is looked for.
     ended = stream.end >= 0 and stream.end_order <= reader.now
     may_lead = first < other.seen or ended or not too_much
@@ -1008,13 +1095,20 @@ def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, rea
         if _in_doubt(stream):
             _forget_doubted(capture, conn, number)
         stream.certain = 1
+        stream.noted = -1
         answers.proven = begin
         return READ
     if said == PERHAPS:
+        stream.noted = -1
         stream.proven = end if _in_doubt(stream) else stream.proven
         answers.proven = begin
         return READ
     if too_much or (NEED_MORE not in (known, leads) and (said == NO or not is_doubted(stream, other, answers))):
-        return READ
+        if not pending:
+            stream.noted = -1
+            stream.alone = 0
+            return READ
+        # It waits for what follows alone: no other rule is to look at it with more packets than it had now.
+        stream.alone = 1
     reader.unsure = 1
     return WAITS

@@ -538,7 +538,7 @@ def _next_frame(
             reader.gave_way = reader.pos
             reader.gives_way = 1
             return WAITS
-        doubted = is_doubted(stream, other, capture.streams[other.stream])
+        doubted = stream.noted == reader.pos or is_doubted(stream, other, capture.streams[other.stream])
         if doubted and confirm(window, capture, table, scratch, reader, size) == WAITS:
             return WAITS
     received = int64(-1)

@@ -380,6 +380,10 @@ class Stream(Row):
     """Position up to which all frames that may have an answer still were certain when they were read; -1 for none."""
     proven: int
     """Position at which a frame begins for certain, where frames are searched; -1 for none."""
+    noted: Wide
+    """Position of a request that the packet with its answer acknowledges, while it waits; -1 for none."""
+    alone: int
+    """1 if it waits only for what follows it."""
     began: Wide
     """The packet with which the frame began that was read last; -1 before the first one."""
     searched: Wide

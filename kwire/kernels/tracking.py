@@ -452,6 +452,8 @@ def _clear(stream: Any) -> None:
     stream.certain = -1
     stream.sure = -1
     stream.proven = -1
+    stream.noted = -1
+    stream.alone = 0
     stream.began = -1
     stream.searched = -1
     stream.answered = 0

@@ -669,3 +669,26 @@ def test_the_answer_to_a_request_or_to_the_one_that_ends_with_it_is_certain(engi
         (8, "ok", LARGE),
         (8, "ok", LARGE),
     ]
+
+
+@engines
+def test_a_copy_of_a_request_is_none_though_the_answer_acknowledges_no_more(engine: Engine) -> None:
+    """A request is missing, and the beginning of the next one, which has its copy as a value. The answer acknowledges
+    no more than the copy. What follows there is no request, as the answer to the frame around shows."""
+    copy = sized(metadata(1, LARGE))
+    frame = sized(produce(2, copy))
+    at = frame.index(copy)
+    talk = Connection().send(metadata(1, LARGE)).send_raw(frame[:at])
+    gone = len(talk.packets)
+    talk.send_raw(copy).send_raw(frame[at + len(copy) :]).answer(metadata_answer(1))
+    talk.packets[-1] = replace(talk.packets[-1], ack=talk.packets[-2].seq)
+    talk.answer(produce_answer(2))
+    for number in range(3, 9):
+        talk.send(metadata(number, LARGE)).answer(metadata_answer(number))
+    data = pcap(talk.packets[gone:])
+    with using(engine):
+        found = by_number(read(data))
+        assert by_number(read(data, window=300)) == found
+    asked = {row["correlation_id"]: row["status"] for row in found if row["direction"] == "request"}
+    assert asked.get(1) != "ok"
+    assert [asked[number] for number in range(4, 9)] == ["ok"] * 5
