@@ -65,14 +65,16 @@ class Late:
         return value
 
 
-class Builder(llvm.IRBuilder):  # type: ignore[misc]
-    """Writes instructions with values that are ``Late``."""
+class Builder:
+    """Writes instructions with values that are ``Late``: what a builder of LLVM has as its first base."""
 
     def insert_value(self, agg: Any, value: Any, idx: Any, name: str = "") -> Any:
-        return super().insert_value(agg, self._whole(value), idx)
+        own: Any = super()
+        return own.insert_value(agg, self._whole(value), idx)
 
     def store(self, value: Any, ptr: Any, align: Any = None) -> Any:
-        return super().store(self._whole(value), ptr, align)
+        own: Any = super()
+        return own.store(self._whole(value), ptr, align)
 
     def _whole(self, value: Any) -> Any:
         return value.whole(self) if isinstance(value, Late) else value

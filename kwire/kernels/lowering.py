@@ -69,7 +69,7 @@ typed: Any = _typed
 types: Any = _types
 
 
-class _Builder(arguments.Builder):
+class _Builder(arguments.Builder, llvm.IRBuilder):  # type: ignore[misc]
     """Writes the instructions of a kernel."""
 
     def __init__(self, block: Any) -> None:

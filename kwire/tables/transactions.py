@@ -221,7 +221,7 @@ class Left:
     """What one capture leaves to the next: the state machine, and what its steps are found by."""
 
     def __init__(self) -> None:
-        self.fold = Transactions()
+        self.fold: Transactions = Transactions()
         self.asked: dict[tuple[int, int], None] = {}
         """Produce requests of transactions that wait, by connection and correlation id."""
         self.readers: dict[int, int] = {}
