@@ -65,7 +65,9 @@ Array = Any
 class _Maker(Maker):
     sees_all = True
 
-    def __init__(self, history: History, columns: Callable[[], Columns] | None, schema: pa.Schema, run: Run) -> None:
+    def __init__(
+        self, history: History, columns: Callable[[bool], Columns] | None, schema: pa.Schema, run: Run
+    ) -> None:
         self._schema = schema
         self._as_steps = STEP.name in schema.names
         self._steps = Steps(run.name, history.reads, run.options["limits"], secrets=run.options["secrets"])
@@ -73,7 +75,7 @@ class _Maker(Maker):
         self._at_end = history.at_end and not (run.later or run.carried)
         usual = run.options["limits"] == DEFAULT_LIMITS
         self._heads = _Heads(history) if usual and history.heads else None
-        self._columns = columns() if usual and columns is not None else None
+        self._columns = columns(run.options["secrets"]) if usual and columns is not None else None
         story = run.memory.get(history.name)
         if story is None or not run.goes_on:
             story = run.memory[history.name] = Story(history)
@@ -184,8 +186,9 @@ def _head(fields: Mapping[int, tuple[str, ...]], api: int, response: int, versio
     return compile_program(both, texts, emit_after=next(one for one in wanted if one in texts)) if texts else None
 
 
-def maker(history: History, columns: Callable[[], Columns] | None = None) -> Callable[[pa.Schema, Run], Maker]:
-    """What ``CaptureTable.maker`` is for a history. ``columns`` makes what finds in columns what bodies say."""
+def maker(history: History, columns: Callable[[bool], Columns] | None = None) -> Callable[[pa.Schema, Run], Maker]:
+    """What ``CaptureTable.maker`` is for a history. ``columns`` makes what finds in columns what
+    bodies say; its argument says whether what is secret is shown."""
     return partial(_Maker, history, columns)
 
 

@@ -8,6 +8,7 @@ left to the readers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -60,11 +61,13 @@ _OF_CODE: Final = {
 }
 
 
-def _program(api: int, response: int, version: int) -> Program | None:
+def _program(secrets: bool, api: int, response: int, version: int) -> Program | None:
     """A row after what stands before the topics, one for each range, and one after each partition."""
     both = layouts(api, response, version, secrets=True)
     if both is None or api not in _OF_CODE:
         return None
+    if not secrets and both != layouts(api, response, version):
+        return None  # readers leave out what is secret
     parts, ranges = ("responses.partitions", _ACQUIRED) if response else ("topics.partitions", _ACKS)
     names = {one.name for one in both[-1].fields}
     head = "share_session_epoch"
@@ -89,8 +92,8 @@ _AT: Final = range(1, 1 + 2 * _REGISTERS, 2)
 class ShareColumns:
     """Finds what the frames of a window say."""
 
-    def __init__(self) -> None:
-        self._programs = Programs(_program, _REGISTERS)
+    def __init__(self, secrets: bool = False) -> None:
+        self._programs = Programs(partial(_program, secrets), _REGISTERS)
         self._spelled = Spelled()
 
     def __call__(self, frames: Frames, rows: Array, names: Callable[[UUID, int], str | None]) -> dict[int, Found]:
