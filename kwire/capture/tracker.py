@@ -339,7 +339,8 @@ class Tracker:
                 rows = copied
         else:
             rows["number"][in_order] = np.arange(number, number + count)
-            rows = _in_order(rows, place[_by_time(rows, place)])
+            order = place[_by_time(rows, place)]
+            rows = _in_order(rows, order) if len(copied) < count else rows.take(order, out=copied, mode="clip")
         self._unconfirmed += int(ends[0])
         frames = Frames(rows, data, self._known.connections, names.names, names.pool)
         if self._account is not None:
