@@ -87,12 +87,15 @@ def check(data: bytes) -> None:
     found = [one for one in found if one.versions]
     again = to_text(found)
     assert to_text(schema.parse(again)) == again
+    sources = dict(linecache.cache)
     for message in found:
         try:
             for version in [*message.versions][:MOST_VERSIONS]:
                 _codec(message, version)
         finally:
             _forget(message)
+    linecache.cache.clear()
+    linecache.cache.update(sources)
 
 
 def _forget(message: model.Message) -> None:
@@ -100,7 +103,6 @@ def _forget(message: model.Message) -> None:
     for key in [key for key in registry._CODECS if key[0] == id(message)]:
         del registry._CODECS[key]
     registry._CLASSES.pop(id(message), None)
-    linecache.clearcache()
 
 
 def _codec(message: model.Message, version: int) -> None:
