@@ -154,7 +154,7 @@ class MixedAcks(Rule[Limits]):
             yield self.found(said, one, client_host=host, client_id=client)
 
 
-class NoAcks(Rule[Limits]):
+class NoAcks(MixedAcks):
     """A client asks for no acknowledgement of anything that it writes."""
 
     name = "no-acks"
@@ -165,14 +165,6 @@ class NoAcks(Rule[Limits]):
     keys: tuple[str, ...] = CLIENT
     severity = "low"
     advice = "use acks=all with idempotence (the default of Java clients since 3.0), unless records may be lost"
-
-    def __init__(self, limits: Limits) -> None:
-        super().__init__(limits)
-        self._all = Tallies(*self.keys)
-
-    def take(self, name: str, rows: Rows) -> None:
-        self.tallies.add(rows, rows.where(api_name="Produce", acks=0))
-        self._all.add(rows, rows.where(api_name="Produce", acks=-1))
 
     def findings(self) -> Iterator[Finding]:
         none = self.tallies.totals().count
