@@ -580,23 +580,30 @@ class _Window:
             return
         buffer = Buffer.of(array)
         every = np.arange(len(rows))
-        of_ref, refs, after_ref = _refs(buffer, starts)
-        paths, which, after = framing.indexes(buffer, every, starts)
+        of_glue = named.framing is Framing.GLUE
+        of_ref, refs, after_ref = (np.full(len(rows), -1), [], starts) if of_glue else _refs(buffer, starts)
+        if of_glue:
+            index, after = framing.index(buffer, every, starts)
+            numbers, which = np.unique(index, return_inverse=True)
+            which = np.where(index < 0, -1, which)
+            called = [list(found.by_name[max(one, 0) :][:1]) for one in numbers.tolist()]
+        else:
+            paths, which, after = framing.indexes(buffer, every, starts)
+            called = [found.at(path) for path in paths]
         for number, some in _groups(of_ref, np.ones(len(rows), bool)):
             if found.has(refs[number]):
                 which[some] = -2
                 payload = framing.payloads(framing.taken(array, some), after_ref[some])
                 yield rows[some], _moved(self._message(found, written, refs[number], payload), after_ref[some])
         rest = [every[which == -1]]
-        for number, path in enumerate(paths):
+        for number, names in enumerate(called):
             some = every[which == number]
-            names = found.at(path)
             if not len(some) or not names:
                 rest.append(some)
                 continue
             payload = framing.payloads(framing.taken(array, some), after[some])
             read = _moved(self._likeliest(found, written, names, payload), after[some])
-            if path == (0,):
+            if not of_glue and paths[number] != (0,):
                 yield rows[some], read
                 continue
             # A producer that leaves the indexes out begins with a tag, which may look like them.
