@@ -288,8 +288,9 @@ def run(args: argparse.Namespace) -> int:
 def _open_schemas(args: argparse.Namespace, how: Any) -> None:
     """Opens ``--values``. What names none of the columns gets values as JSON. Raises ``KwireError``, ``OSError``."""
     if not args.schemas:
-        if args.values or args.mask:
-            args.parser.error(f"{flag_of('values' if args.values else 'mask')} goes with {flag_of('schemas')}")
+        for name in ("values", "mask", "validate"):
+            if getattr(args, name):
+                args.parser.error(f"{flag_of(name)} goes with {flag_of('schemas')}")
         return
     from kwire.tables.reading import settled_values
 
@@ -480,10 +481,11 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
         )
     how = _of_segments(args)
     names = args.columns
-    if args.schemas or args.values or args.mask:
-        how |= {"schemas": args.schemas, "mask": args.mask, "values": args.values}
+    if args.schemas or args.values or args.mask or args.validate:
+        how |= {"schemas": args.schemas, "mask": args.mask, "values": args.values, "validate": args.validate}
         _open_schemas(args, how)
         way = how.pop("values")
+        del how["validate"]
         if way == "typed" or (way == "json" and names is None):
             from kwire.tables.values import as_json, typed
 
