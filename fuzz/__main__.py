@@ -1,7 +1,7 @@
 """Runs the harnesses for a bounded time: ``python -m fuzz [--seconds 60] [--only codec] [--seed N]``.
 
-Time is that of the processor: on a busy machine a run takes longer, and does as much. Half of it goes to inputs made at random, half to inputs that coverage guides (``fuzz._guided``; it needs
-atheris). ``--way`` chooses one of them.
+Time is that of the processor: on a busy machine a run takes longer, and does as much. Half of it goes to inputs made at
+random, half to inputs that coverage guides (``fuzz._guided``; it needs atheris). ``--way`` chooses one of them.
 
 At random: every round has a seed of its own, so that a failure can be repeated: it is printed with the command that
 repeats it. A harness ends with its first failure; with ``--failures 20`` it ends with the twentieth. A long run is made

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import difflib
 import filecmp
 import importlib
@@ -86,7 +87,10 @@ PACKAGES: Final = {
     "wire": Package(("wire.py",), ("unit/test_wire.py", "unit/codec/test_edges.py", "unit/codec/test_codec.py")),
     "codec": Package(
         ("codec",),
-        ("unit/codec", "regressions/test_bodies.py", "unit/protocol/test_describe.py", "unit/protocol/test_headers.py"),
+        (
+            *("unit/codec", "regressions/test_bodies.py", "unit/protocol/test_describe.py"),
+            *("unit/protocol/test_headers.py", "property/test_layouts.py", "property/test_bodies.py"),
+        ),
     ),
     "records": Package(
         ("records", "kernels/records.py"),
@@ -156,10 +160,8 @@ def _forked(what: Callable[[], int | None], output: Path | None = None, *, alone
         time.sleep(0.02)
         if time.monotonic() > end:
             os.kill(pid, signal.SIGKILL)
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     return os.waitstatus_to_exitcode(done[1])
 
 

@@ -122,10 +122,8 @@ def main(words: list[str]) -> int:
     for one in chosen:
         found, seconds = _found(one)
         missed += not found
-        print(
-            f"{'found ' if found else 'MISSED'} {one.name} by {one.way} {one.what} in {seconds:.0f} s of processor time",
-            flush=True,
-        )
+        verdict = "found " if found else "MISSED"
+        print(f"{verdict} {one.name} by {one.way} {one.what} in {seconds:.0f} s of processor time", flush=True)
     print(f"{len(chosen)} planted, {missed} missed")
     return int(missed > 0)
 
