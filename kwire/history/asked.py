@@ -11,10 +11,10 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kwire.history.steps import Step, saved, step_of
+from kwire.history.steps import Step, Window, saved, step_of
 
 __all__ = ["MOST_WAITING", "Asked", "request_of"]
 
@@ -23,6 +23,7 @@ MOST_WAITING: Final = 1 << 14
 MOST_BYTES: Final = 8 << 20
 """Bytes of their frames (int). What they say may take thirty times as much memory."""
 
+Array = Any
 _Key = tuple[int, int]
 _Asked = dict[tuple[str | None, str], Step]
 
@@ -61,6 +62,17 @@ class Asked:
     def has_room(self, count: int, size: int) -> bool:
         """Whether so many more requests with so many bytes may wait, and all others stay."""
         return len(self._waiting) + count <= MOST_WAITING and self._size + size <= MOST_BYTES
+
+    def waits(self, window: Window, asks: Array) -> bool:
+        """Whether a request waits that has the connection and correlation id of one of some others."""
+        if not self._waiting:
+            return False
+        keys = zip(window.connections[asks].tolist(), window.ids[asks].tolist(), strict=True)
+        return any(key in self._waiting for key in keys)
+
+    def owners(self, connection: int, id_: int) -> Iterator[str | None]:
+        """Whose the request is that waits for a response with this correlation id."""
+        return (owner for owner, _ in self._waiting.get((connection, id_), ()))
 
     def passed(self, connection: int, id_: int) -> None:
         """A request whose response is known already takes the place of one that waits."""
