@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.cli.hosting import add_arguments, check_files, read_script, serve
@@ -57,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         print_error(error, args.script)
         return BAD_INPUT
+    import asyncio
+
     return asyncio.run(serve(broker, args.pcapng))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import signal
 from typing import TYPE_CHECKING, Final
@@ -57,6 +56,9 @@ async def serve(hosted: Broker | Proxy, pcapng: str | None, seconds: float = 0) 
 
     Raises ``OSError`` where it cannot listen, or write.
     """
+    # All commands import this module, and hardly any needs it.
+    import asyncio
+
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
-import ssl
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -62,12 +60,16 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         say(str(error))
         return BAD_INPUT
+    import asyncio
+
     return asyncio.run(serve(proxy, args.pcapng))
 
 
 def _made(args: argparse.Namespace) -> Proxy:
     """Raises ``ValueError`` and ``OSError``."""
     from kwire.testing.proxy import Proxy
+
+    import ssl
 
     check_files(args, args.certificate, args.key, args.upstream_ca)
     if args.key and not args.certificate:
@@ -102,6 +104,8 @@ def _made(args: argparse.Namespace) -> Proxy:
 @contextlib.contextmanager
 def _named(*files: str | None) -> Iterator[None]:
     """Lets errors name the files, which those of ``ssl`` do not. Raises ``ValueError``."""
+    import ssl
+
     names = " and ".join(public(one) for one in files if one)
     try:
         yield
