@@ -67,9 +67,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _made(args: argparse.Namespace) -> Proxy:
     """Raises ``ValueError`` and ``OSError``."""
-    from kwire.testing.proxy import Proxy
-
     import ssl
+
+    from kwire.testing.proxy import Proxy
 
     check_files(args, args.certificate, args.key, args.upstream_ca)
     if args.key and not args.certificate:

@@ -1,7 +1,7 @@
 """One connection between a client and a broker, as a state machine without sockets and clocks, for either role.
 
     connection = Connection("client", client_id="me")
-    write(connection.send(messages.ApiVersionsRequest()))
+    write(connection.send(messages.ApiVersionsRequest(client_software_name="me", client_software_version="1")))
     for event in connection.receive(read()):      # ResponseReceived, Negotiated: from here on versions are chosen
         ...
     write(connection.send(messages.MetadataRequest(topics=None)))

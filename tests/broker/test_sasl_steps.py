@@ -36,6 +36,7 @@ OPEN: dict[str, tuple[Step, ...]] = {
     "token v2": (token(2), VERSIONS, TOPICS),
     "two tokens": (token(2), token(2), VERSIONS),
     "handshake v0": (handshake(0), VERSIONS, TOPICS),
+    "versions of nobody": ((messages.ApiVersionsRequest(), 3), VERSIONS),
     "handshake of nothing": (handshake(1, "NONE"), VERSIONS),
     "versions first": (VERSIONS, *LOGIN, TOPICS),
     "two handshakes": (handshake(1), handshake(1), token(2), TOPICS),

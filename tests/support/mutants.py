@@ -96,7 +96,7 @@ PACKAGES: Final = {
         ("records", "kernels/records.py"),
         (
             *("unit/records", "regressions/test_record_sets.py", "unit/kernels/test_records.py"),
-            *("unit/log/test_reading.py", "unit/tables/test_read_committed.py"),
+            *("unit/log/test_reading.py", "unit/tables/test_read_committed.py", "unit/tables/test_batches.py"),
         ),
     ),
     "protocol": Package(("protocol",), ("unit/protocol", "property/test_connection.py", "regressions/test_bodies.py")),
