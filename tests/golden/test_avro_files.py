@@ -13,7 +13,6 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from kwire.errors import SchemaError
 from kwire.values import Reader, Schemas, Written, decode
 from kwire.values.framing import VALUE
 
@@ -62,13 +61,9 @@ def test_values_of_a_container_file_are_what_was_put_in(path: Path) -> None:
     made = decode(column, schemas, topics="t")
     assert made.status.to_pylist() == ["ok"] * len(values)
     assert [json.loads(one) for one in made.values.to_pylist()] == expected
-    try:
-        reader = Reader.of(written, schemas)
-    except SchemaError as refused:
-        assert "recursive" in path.name, refused
-        return
-    if pa.types.is_string(reader.type) or "recursive" in path.name:
-        return  # what has itself inside is JSON text
+    if "recursive" in path.name:
+        return  # what has itself inside is JSON text in any case
+    reader = Reader.of(written, schemas)
     assert decode(column, schemas, topics="t", reader=reader).values.to_pylist() == expected
     # A byte less or more is no value.
     for data in [one[:-1] for one in values if one] + [one + b"\0" for one in values]:
