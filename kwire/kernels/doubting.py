@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kwire.kernels.directions import READ, WAITS, Capture, Scratch, piece_with_end
 from kwire.kernels.engine import inlined, kernel
-from kwire.kernels.judging import FITS, SO_FAR, acks_of, fits_all
+from kwire.kernels.judging import FITS, NOT_KNOWN, SO_FAR, acks_of, fits_all, may_end_there
 from kwire.kernels.layouts import ABSENT, AT_THE_END
 from kwire.kernels.names import same_bytes
 from kwire.kernels.numbers import i16, i32, int64
@@ -40,6 +40,7 @@ __all__ = [
     "confirm",
     "doubt_of",
     "exchanged_here",
+    "has_false_size",
     "is_doubted",
     "is_torn",
     "note_versions",
@@ -168,13 +169,56 @@ def _follows(window: Window, capture: Capture, reader: Any, row: int, end: int) 
 
 
 @kernel
-def _leads_to(window: Window, reader: Any, border: int) -> bool:
-    """Whether frames follow one another from the current position to position ``border``, without a hole."""
+def has_false_size(
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, last_piece: int, end: int
+) -> bool:
+    """Whether the size of the frame at the current position, where one does begin, is not that of its body. Then it
+    may end within a value, of its own or of another frame. ``last_piece`` has its last byte before position ``end``.
+
+    No size that is damaged happens to be that of the segment which the frame is.
+    """
+    pieces = window.pieces
+    at = reader.pos + reader.shift
+    stop = min(end, reader.run_end) + reader.shift
+    if (
+        last_piece == reader.piece
+        and pieces[last_piece].pos == reader.pos
+        and pieces[last_piece].len == end - reader.pos
+    ):
+        return False
+    if stop - at < 8:
+        return False
+    if reader.response == 0:
+        return not may_end_there(
+            window.data, at, stop, int64(0), i16(window.data, at + 4), i16(window.data, at + 6), table, scratch
+        )
+    conn = capture.connections[reader.slot]
+    waiting = capture.waiting
+    row = find(conn, waiting, capture.ids, capture.room[0], int64(i32(window.data, at + 4)), int64(NEVER))
+    if row < 0:
+        return False
+    return not may_end_there(
+        window.data, at, stop, int64(1), int64(waiting[row].api), int64(waiting[row].version), table, scratch
+    )
+
+
+@kernel
+def _leads_to(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, border: int) -> bool:
+    """Whether frames follow one another from the current position to position ``border``, without a hole, each as its
+    layout says where that is known."""
+    conn = capture.connections[reader.slot]
+    waiting = capture.waiting
     pos = int64(reader.pos)
     count = 0
-    while pos < border and pos + 4 <= reader.run_end and count < HELD_PIECES:
-        size = i32(window.data, pos + reader.shift)
-        if size < 4 or size > LARGEST_FRAME:
+    while pos < border and pos + 8 <= reader.run_end and count < HELD_PIECES:
+        at = pos + reader.shift
+        size = i32(window.data, at)
+        if size < 4 or size > LARGEST_FRAME or pos + 4 + size > reader.run_end:
+            return False
+        row = find(conn, waiting, capture.ids, capture.room[0], int64(i32(window.data, at + 4)), int64(NEVER))
+        api, version = (int64(waiting[row].api), int64(waiting[row].version)) if row >= 0 else (int64(-1), int64(-1))
+        stop = at + 4 + size
+        if fits_all(window.data, at, stop, int64(1), api, version, table, scratch) not in (FITS, NOT_KNOWN):
             return False
         pos += 4 + size
         count += 1
@@ -427,7 +471,7 @@ def certainty(window: Window, capture: Capture, table: Apis, scratch: Scratch, r
         border = int64(stream.proven)
         if border <= reader.pos and stream.end_order <= reader.now:
             border = int64(stream.end)
-        if border > reader.pos and _leads_to(window, reader, border):
+        if border > reader.pos and _leads_to(window, capture, table, scratch, reader, border):
             return int64(2)
     if reader.response == 0:
         return int64(0)
@@ -996,7 +1040,12 @@ def _leads_on(window: Window, capture: Capture, table: Apis, scratch: Scratch, r
     while said == NEED_MORE and count < MOST_AHEAD:
         count += 1
         at = reader.pos + reader.shift
-        spoken |= _said_by(int64(i16(data, at + 4)), int64(i16(data, at + 6))) & PRODUCES_OLD
+        api, version = int64(i16(data, at + 4)), int64(i16(data, at + 6))
+        body = fits_all(data, at, reader.run_end + reader.shift, int64(0), api, version, table, scratch)
+        if body not in (FITS, NOT_KNOWN):
+            said = int64(NO)
+            break
+        spoken |= _said_by(api, version) & PRODUCES_OLD
         reader.pos += 4 + i32(data, at)
         if reader.pos == stream.end and stream.end_order <= reader.now:
             said = int64(YES)

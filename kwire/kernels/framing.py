@@ -61,6 +61,7 @@ from kwire.kernels.doubting import (
     confirm,
     doubt_of,
     exchanged_here,
+    has_false_size,
     is_doubted,
     is_torn,
     note_versions,
@@ -554,6 +555,10 @@ def _next_frame(
     else:
         last_piece = piece_with_end(window, reader, reader.run_end)
     last = pieces[last_piece]
+    false_size = not token and stream.certain > 0 and available >= 8
+    false_size = false_size and has_false_size(
+        window, capture, table, scratch, reader, last_piece, reader.pos + 4 + size
+    )
 
     row = rows[capture.room[0].frames]
     row.slot = reader.slot
@@ -615,6 +620,11 @@ def _next_frame(
         row.reason = Reason.UNCONFIRMED
     if row.status == Status.UNCONFIRMED:
         row.latency = ABSENT
+    if false_size:
+        # It is where a frame begins. Where it ends is not known.
+        stream.certain = 0
+        stream.searched = reader.pos + 4 + size
+        stream.answered = 0
     capture.room[0].frames += 1
     if available >= 4:
         reader.pos += 4 + size  # where it is not whole: in the gap or after it, where the next frame begins

@@ -44,6 +44,7 @@ __all__ = [
     "is_telling",
     "is_too_new",
     "left_over",
+    "may_end_there",
 ]
 
 MOST_JUDGED: Final = 4 << 10
@@ -65,6 +66,8 @@ CLIENT_ID: Final = 10
 _EMPTY_ARRAY: Final = 4
 """Bytes of an array without an element."""
 _ACKS_SIZE: Final = 2
+SHORTEST_FRAME: Final = 14
+"""Bytes of a request with no client_id, its size included."""
 LEAST_PRODUCED: Final = 14
 """Bytes after acks of a Produce request that has a topic, in the least case. They are a timeout of 4, how many topics
 there are, a topic's name or id and how many partitions it has."""
@@ -145,6 +148,16 @@ def fits_all(buf: Array, at: int, stop: int, response: int, api: int, version: i
     """The same, but all of the frame is looked at. How many bytes that were is not said."""
     said, _ = _fits_either(buf, at, stop, stop - at, response, api, version, table, scratch)
     return said
+
+
+@kernel
+def may_end_there(
+    buf: Array, at: int, stop: int, response: int, api: int, version: int, table: Any, scratch: Any
+) -> bool:
+    """Whether the frame at ``at`` may end where its size says. It does not where its body is not what its layout says,
+    nor where what follows the body has room for a frame. ``buf[at:stop]`` is what is there."""
+    said, looked = _fits_either(buf, at, stop, stop - at, response, api, version, table, scratch)
+    return said != UNFIT and (said != TRAILS or i32(buf, at) - looked < SHORTEST_FRAME)
 
 
 @kernel
