@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kwire.kernels.directions import READ, WAITS, Capture, Scratch, piece_with_end
 from kwire.kernels.engine import inlined, kernel
-from kwire.kernels.judging import FITS, NOT_KNOWN, SO_FAR, acks_of, fits_all, may_end_there
+from kwire.kernels.judging import FITS, NOT_KNOWN, SO_FAR, TRAILS, UNFIT, acks_of, fits_all, fits_nearly
 from kwire.kernels.layouts import ABSENT, AT_THE_END
 from kwire.kernels.names import same_bytes
 from kwire.kernels.numbers import i16, i32, int64
@@ -171,35 +171,28 @@ def _follows(window: Window, capture: Capture, reader: Any, row: int, end: int) 
 @kernel
 def has_false_size(
     window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, last_piece: int, end: int
-) -> bool:
-    """Whether the size of the frame at the current position, where one does begin, is not that of its body. Then it
-    may end within a value, of its own or of another frame. ``last_piece`` has its last byte before position ``end``.
+) -> int:
+    """Whether the size of the frame at the current position, where one does begin, is not that of its body: UNFIT or
+    TRAILS, else FITS. Then it may end within a value, of its own or of another frame.
 
-    No size that is damaged happens to be that of the segment which the frame is.
+    ``last_piece`` has the last byte that is there before position ``end``. Where a segment ends there, too, the size is
+    none that is damaged: that would be chance.
     """
     pieces = window.pieces
     at = reader.pos + reader.shift
     stop = min(end, reader.run_end) + reader.shift
-    if (
-        last_piece == reader.piece
-        and pieces[last_piece].pos == reader.pos
-        and pieces[last_piece].len == end - reader.pos
-    ):
-        return False
-    if stop - at < 8:
-        return False
+    if pieces[last_piece].pos + pieces[last_piece].len == end or stop - at < 8:
+        return FITS
+    api, version = int64(-1), int64(-1)
     if reader.response == 0:
-        return not may_end_there(
-            window.data, at, stop, int64(0), i16(window.data, at + 4), i16(window.data, at + 6), table, scratch
-        )
-    conn = capture.connections[reader.slot]
-    waiting = capture.waiting
-    row = find(conn, waiting, capture.ids, capture.room[0], int64(i32(window.data, at + 4)), int64(NEVER))
-    if row < 0:
-        return False
-    return not may_end_there(
-        window.data, at, stop, int64(1), int64(waiting[row].api), int64(waiting[row].version), table, scratch
-    )
+        api, version = int64(i16(window.data, at + 4)), int64(i16(window.data, at + 6))
+    else:
+        conn, waiting = capture.connections[reader.slot], capture.waiting
+        row = find(conn, waiting, capture.ids, capture.room[0], int64(i32(window.data, at + 4)), int64(NEVER))
+        if row >= 0:
+            api, version = int64(waiting[row].api), int64(waiting[row].version)
+    said = fits_nearly(window.data, at, stop, int64(reader.response), api, version, table, scratch)
+    return said if said in (UNFIT, TRAILS) else int64(FITS)
 
 
 @kernel
@@ -1040,12 +1033,7 @@ def _leads_on(window: Window, capture: Capture, table: Apis, scratch: Scratch, r
     while said == NEED_MORE and count < MOST_AHEAD:
         count += 1
         at = reader.pos + reader.shift
-        api, version = int64(i16(data, at + 4)), int64(i16(data, at + 6))
-        body = fits_all(data, at, reader.run_end + reader.shift, int64(0), api, version, table, scratch)
-        if body not in (FITS, NOT_KNOWN):
-            said = int64(NO)
-            break
-        spoken |= _said_by(api, version) & PRODUCES_OLD
+        spoken |= _said_by(int64(i16(data, at + 4)), int64(i16(data, at + 6))) & PRODUCES_OLD
         reader.pos += 4 + i32(data, at)
         if reader.pos == stream.end and stream.end_order <= reader.now:
             said = int64(YES)
@@ -1068,7 +1056,15 @@ def _leads_on(window: Window, capture: Capture, table: Apis, scratch: Scratch, r
     ends = reader.ends_here == 1 or count == MOST_AHEAD
     if (said == NEED_MORE and ends) or (said == YES and spoken & (BATCHES | PRODUCES_OLD) != BATCHES):
         said = int64(NO)
+    border = int64(reader.pos)
     reader.pos, reader.piece = began, piece
+    # The last frame in a value may say that it goes on behind that, up to a frame that is certain.
+    while said == YES and began < border:
+        at = began + reader.shift
+        api, version = int64(i16(data, at + 4)), int64(i16(data, at + 6))
+        body = fits_all(data, at, reader.run_end + reader.shift, int64(0), api, version, table, scratch)
+        said = int64(YES if body in (FITS, NOT_KNOWN) else NO)
+        began += 4 + i32(data, at)
     return said
 
 

@@ -39,12 +39,12 @@ __all__ = [
     "answered_api",
     "fits",
     "fits_all",
+    "fits_nearly",
     "fits_some_response",
     "in_a_field",
     "is_telling",
     "is_too_new",
     "left_over",
-    "may_end_there",
 ]
 
 MOST_JUDGED: Final = 4 << 10
@@ -151,13 +151,10 @@ def fits_all(buf: Array, at: int, stop: int, response: int, api: int, version: i
 
 
 @kernel
-def may_end_there(
-    buf: Array, at: int, stop: int, response: int, api: int, version: int, table: Any, scratch: Any
-) -> bool:
-    """Whether the frame at ``at`` may end where its size says. It does not where its body is not what its layout says,
-    nor where what follows the body has room for a frame. ``buf[at:stop]`` is what is there."""
+def fits_nearly(buf: Array, at: int, stop: int, response: int, api: int, version: int, table: Any, scratch: Any) -> int:
+    """``fits_all``, but FITS too where what follows the body has no room for a frame."""
     said, looked = _fits_either(buf, at, stop, stop - at, response, api, version, table, scratch)
-    return said != UNFIT and (said != TRAILS or i32(buf, at) - looked < SHORTEST_FRAME)
+    return int64(FITS) if said == TRAILS and i32(buf, at) - looked < SHORTEST_FRAME else said
 
 
 @kernel
