@@ -768,3 +768,34 @@ def test_no_value_leads_to_a_certain_request_with_a_size_that_goes_on_behind_it(
         found = statuses(without(talk.close(), gone))
     asked = {row[2]: row[3] for row in found if row[0] == "request"}
     assert "ok" not in {asked.get(3), asked.get(4)}
+
+
+@engines
+def test_no_value_leads_to_a_certain_answer_with_a_size_that_goes_on_behind_it(engine: Engine) -> None:
+    """The same in a Fetch response: the count of headers and tagged fields stand in the place of what is cut off."""
+    inner = sized(metadata_answer(4))
+    cut = sized(metadata_answer(5) + b"\xff" * 9)
+    batch = records.encode([records.Record(None, bytes(100)), records.Record(None, inner + cut[:-4])])
+    partition = messages.FetchResponse.PartitionData(records=batch)
+    body = messages.FetchResponse(
+        responses=[messages.FetchResponse.FetchableTopicResponse(topic="t", partitions=[partition])]
+    )
+    talk = in_turn(2)
+    asked = messages.FetchRequest(max_wait_ms=500)
+    talk.send(kwire.encode_request(asked, api_version=12, correlation_id=3, client_id=LARGE))
+    talk.send(metadata(4, LARGE), metadata(5, LARGE))
+    frame = sized(kwire.encode_response(body, api_version=12, correlation_id=3))
+    at = frame.index(inner)
+    assert len(frame) == at + len(inner) + len(cut)
+    talk.answer_raw(frame[:at])
+    gone = len(talk.packets) - 1
+    talk.answer_raw(frame[at:] + sized(metadata_answer(4)) + sized(metadata_answer(5)))
+    for number in range(6, 11):
+        talk.send(metadata(number, LARGE)).answer(metadata_answer(number))
+    with using(engine):
+        found = by_number(read(without(talk.close(), gone)))
+    answers = [(row["correlation_id"], row["size"], row["status"]) for row in found if row["direction"] == "response"]
+    value, whole = len(cut) - 4, len(inner) - 4
+    assert (4, whole, "unconfirmed") in answers
+    assert (5, value) not in {(number, size) for number, size, _ in answers}
+    assert answers[-6:] == [(number, whole, "ok") for number in range(5, 11)]
