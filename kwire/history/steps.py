@@ -145,6 +145,11 @@ class Steps:
         self.ends: dict[tuple[int, int, int], Ends] = {}
         """Client and broker, by connection, side and number of the client id."""
 
+    def wanted(self, frames: Frames) -> Array:
+        """Which frames have a part in this history, as a column."""
+        there: Array = frames.with_body(self._kinds) & (frames["version"] >= 0)
+        return there
+
     def of(
         self,
         frames: Frames,
@@ -157,7 +162,7 @@ class Steps:
         ``names(id, frame)``: the name of a topic, as known before that frame. ``columns`` finds what some bodies say
         without decoding them.
         """
-        rows = np.flatnonzero(frames.with_body(self._kinds) & (frames["version"] >= 0))
+        rows = np.flatnonzero(self.wanted(frames))
         if not len(rows):
             return None
         rows = rows[np.argsort(frames.numbers[rows], kind="stable")]

@@ -45,10 +45,10 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[bool, int]:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-@pytest.mark.parametrize("at_once", [4, 512])
+@pytest.mark.parametrize("at_once", [4, 64])
 def test_rows_are_those_of_the_long_way(protocol: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, _, _ = simulated(1, protocol)
-    monkeypatch.setattr(fold, "_AT_ONCE", at_once)
+    monkeypatch.setattr(fold, "_FEW", at_once)
     for data in (whole, lossy(whole, 1)):
         long_way = slowly(data, monkeypatch)
         found = counted(monkeypatch)
@@ -59,7 +59,7 @@ def test_rows_are_those_of_the_long_way(protocol: str, at_once: int, monkeypatch
 @pytest.mark.parametrize("capture", ["kafka-4.3-kraft-java/clients.pcap", "kafka-4.3-kraft-librdkafka/current.pcap"])
 def test_so_are_those_of_real_clients(capture: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = (GOLDEN / capture).read_bytes()
-    monkeypatch.setattr(fold, "_AT_ONCE", 8)
+    monkeypatch.setattr(fold, "_FEW", 8)
     long_way = slowly(data, monkeypatch)
     found = counted(monkeypatch)
     assert read(data, "group_events") == long_way
