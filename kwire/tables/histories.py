@@ -112,7 +112,7 @@ class _Maker(Maker):
         for some in self._gathered.rest():
             yield from self._made(some)
         more = self._story.over() if self._at_end and not self._as_steps else iter(())
-        return self._held.rest(more)
+        yield from self._held.rest(more)
 
 
 class Held:

@@ -12,6 +12,8 @@ from packets import Connection, pcap
 
 import kwire
 from kwire import messages
+from kwire.capture import frames
+from kwire.capture.frames import Gathered
 from kwire.history import fold
 from kwire.history.fold import Fold
 from kwire.history.groups import Group
@@ -103,3 +105,19 @@ def test_a_commit_is_known_by_its_head_only_where_all_of_it_can_be_read() -> Non
         ("commit_refused", "UNKNOWN_MEMBER_ID", "ok")
     ]
     assert [row["status"] for row in cut] == ["ok", "malformed", "unpaired"]
+
+
+@pytest.mark.parametrize("table", ["group_events", "streams_tasks"])
+def test_frames_that_wait_for_those_of_other_windows_give_the_same_rows(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, _, _ = simulated(2, "streams", seconds=60)
+    data = lossy(whole, 2)
+    rows = read(data, table)
+    given: list[int] = []
+    monkeypatch.setattr(frames, "SMALL_WINDOW", 0)
+    plain = Gathered.rest
+    monkeypatch.setattr(Gathered, "rest", lambda self: (given.append(len(one)) or one for one in plain(self)))
+    assert read(data, table, window=3000) == rows
+    assert rows
+    assert len(given) > 1
