@@ -116,6 +116,7 @@ def test_frames_that_wait_for_those_of_other_windows_give_the_same_rows(
     rows = read(data, table)
     given: list[int] = []
     monkeypatch.setattr(frames, "SMALL_WINDOW", 0)
+    monkeypatch.setattr(frames, "GATHERED_WINDOWS", 4)
     plain = Gathered.rest
     monkeypatch.setattr(Gathered, "rest", lambda self: (given.append(len(one)) or one for one in plain(self)))
     assert read(data, table, window=3000) == rows
