@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kwire import stored
-from kwire.history.asked import Asked, request_of
+from kwire.history.asked import Asked
 from kwire.history.beats import Beat, Beats
 from kwire.history.steps import NOBODY, OK, Reader, Said, Step, Window, saved, step_of
 
@@ -206,14 +206,8 @@ class Story:
                     yield from self.take(step)
                 continue
             asked = waiting.pop(number, None)
-            for step in window.steps(number):
-                request = None if asked is None else request_of(asked, step)
-                if asked is None:
-                    yield from self.take(step)
-                elif request is None:
-                    yield from self.fold(step)
-                else:
-                    yield from self.fold(step._replace(owner=request.owner, request=request))
+            for step in window.steps(number, asked):
+                yield from self.take(step) if asked is None else self.fold(step)
 
     def take(self, step: Step) -> Iterator[Row]:
         """The rows that a step gives, as the capture has it."""
