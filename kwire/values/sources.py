@@ -271,7 +271,10 @@ _GUID: Final = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{1
 
 
 def of_folder(folder: str | os.PathLike[str]) -> Catalog:
-    """The schemas of a folder and its folders. Raises ``SchemaError`` for a file that is none, ``OSError``."""
+    """The schemas of a folder and its folders.
+
+    Raises ``SchemaError`` for a file that is none, ``KwireError`` for a folder without one, ``OSError``.
+    """
     made = Catalog()
     root = os.fspath(folder)
     for number, path in enumerate(sorted(below(root))):
@@ -291,6 +294,8 @@ def of_folder(folder: str | os.PathLike[str]) -> Catalog:
         if ending == ".proto":
             made.files[relative.as_posix()] = one.text
         made.add(replace(one, **_called(relative)))
+    if not len(made):
+        raise KwireError(f"{public(root)}: no file in this folder is a schema: these end in {', '.join(_ENDINGS)}")
     return made
 
 
