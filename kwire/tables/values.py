@@ -17,7 +17,6 @@ Rules kept here:
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,21 +27,18 @@ import pyarrow.compute as pc
 
 from kwire.errors import KwireError
 from kwire.limits import DEFAULT_LIMITS
-from kwire.naming import public
-from kwire.opening import open_file
 from kwire.tables.definition import CaptureTable, LogTable, Maker, Run
 from kwire.tables.showing import Column, Row, plain, readable
-from kwire.values.framing import KEY, VALUE
-from kwire.values.sources import TOPIC, Schemas, is_path, of_records
+from kwire.values.framing import KEY, PARTS, VALUE
+from kwire.values.sources import Schemas
 
 if TYPE_CHECKING:
     from kwire.capture.frames import Frames
     from kwire.capture.tracker import Tracker
     from kwire.values import Mask, Reader
 
-__all__ = ["FIELDS", "as_json", "maker", "mask_of", "reader_of", "reading", "schemas_of", "typed"]
+__all__ = ["FIELDS", "as_json", "maker", "mask_of", "reader_of", "reading", "typed"]
 
-PARTS: Final = (VALUE, KEY)
 _OF_VALUE: Final = {
     "framing": pa.string(),
     "format": pa.string(),
@@ -255,38 +251,3 @@ def mask_of(mask: Any) -> Mask | None:
     from kwire.values import Mask
 
     return mask if mask is None or isinstance(mask, Mask) else Mask(mask)
-
-
-def schemas_of(where: Any) -> Schemas:
-    """``Schemas.of``, and captures that have the topic ``_schemas`` in them. Raises ``KwireError``, ``OSError``."""
-    if isinstance(where, (list, tuple)):
-        parts = [schemas_of(one) for one in where]
-        topics = {name: one for part in reversed(parts) for name, one in part.topics.items()}
-        return Schemas([source for part in parts for source in part.sources], topics)
-    if isinstance(where, (str, os.PathLike)) and is_path(os.fspath(where)) and _is_capture(os.fspath(where)):
-        return Schemas([of_records(*_of_capture(os.fspath(where)))])
-    return Schemas.of(where)
-
-
-def _is_capture(path: str) -> bool:
-    from kwire.capture.compressed import decompressed
-    from kwire.capture.magics import is_capture
-
-    if os.path.isdir(path):  # noqa: PTH112
-        return False
-    with open_file(path, named=True) as file, decompressed(file) as stream:
-        return is_capture(stream.read(4))
-
-
-def _of_capture(path: str) -> tuple[list[Any], list[Any]]:
-    """Keys and values of the topic ``_schemas`` in a capture, in the order in which they were captured."""
-    from kwire import capture
-
-    keys: list[Any] = []
-    values: list[Any] = []
-    for batch in capture.read(path, "records", columns=["key", "value"], topics=[TOPIC]):
-        keys += batch.column("key").to_pylist()
-        values += batch.column("value").to_pylist()
-    if not keys:
-        raise KwireError(f"{public(path)}: no record of the topic {TOPIC} was captured")
-    return keys, values

@@ -21,7 +21,7 @@ from kwire import capture, log, tables
 from kwire.cli import main
 from kwire.tables import values
 from kwire.tables.values import FIELDS
-from kwire.values import Mask
+from kwire.values import Mask, Schemas
 
 FIRST = {
     "type": "record",
@@ -141,7 +141,7 @@ def test_a_mask_leaves_no_bytes_that_say_what_it_hides(captured: Path, tmp_path:
     segment = tmp_path / "orders-0" / "00000000000000000000.log"
     segment.parent.mkdir()
     segment.write_bytes(records(VALUES))
-    schemas = values.schemas_of(captured)
+    schemas = Schemas.of(captured)
     masked = {"schemas": schemas, "mask": Mask("who"), "columns": ["key", "value"]}
     (one,) = log.find(segment.parent)
     (of_segment,) = tables.table("records", "log").read(one, **masked)
@@ -162,6 +162,7 @@ def test_a_mask_leaves_no_bytes_that_say_what_it_hides(captured: Path, tmp_path:
         ({"values": "typed", "schemas": {"orders": '"string"'}, "topics": ["a"]}, "no source has a schema"),
         ({"values": "xml"}, "json or typed"),
         ({"validate": True}, "goes with schemas"),
+        ({"mask": ["who"]}, "goes with schemas"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(captured: Path, options: dict[str, Any], said: str) -> None:
@@ -176,10 +177,8 @@ def test_segments_have_the_same_columns(captured: Path, tmp_path: Path) -> None:
     segment.parent.mkdir()
     segment.write_bytes(records(VALUES))
     table = tables.table("records", "log")
-    from kwire.tables.values import schemas_of
-
     (one,) = log.find(segment.parent)
-    (made,) = table.read(one, columns=["value_json", "value_status"], schemas=schemas_of(captured))
+    (made,) = table.read(one, columns=["value_json", "value_status"], schemas=Schemas.of(captured))
     assert made.column("value_status").to_pylist() == STATUSES
     assert json.loads(made.column("value_json")[1].as_py())["note"] == "n"
 
@@ -201,7 +200,7 @@ def test_segments_have_typed_values_of_one_topic(captured: Path, tmp_path: Path)
     assert main([*line, "--topic", "orders", "--format", "parquet", "-o", str(out), "--jobs", "2"]) == 0
     assert parquet.read_table(out).equals(made)
     (segment, _) = log.find(tmp_path / "data")
-    schemas = values.schemas_of(captured)
+    schemas = Schemas.of(captured)
     of_orders = values.typed(tables.table("records", "log"), "orders", schemas)
     assert sum(one.num_rows for one in of_orders.read(segment, schemas=schemas)) == len(VALUES)
     # Records of another topic have another type.
