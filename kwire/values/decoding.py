@@ -165,8 +165,8 @@ def decode(
     - ``reader``: the type that they become. None: JSON text. ``CHECKED``: nothing, they are checked alone.
     - ``mask``: which fields are masked.
 
-    Raises ``KwireError`` for a column that is not of bytes, for headers or topics of another number of records, and where
-    a registry cannot be asked.
+    Raises ``KwireError`` for a column that is not of bytes, for headers or topics of another number of records, and
+    where a registry cannot be asked.
     """
     found = Schemas.of(schemas)
     if part not in framing.PARTS:
