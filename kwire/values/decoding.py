@@ -180,7 +180,7 @@ def decode(
     for what, column in (("headers", heads), ("topics", names)):
         if column is not None and len(column) != len(array):
             raise KwireError(f"{what} are of {len(column)} records, and there are {len(array)} values")
-    sizes = pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    sizes = Buffer.of(array).sizes
     text = reader is not CHECKED
     size = int(sizes.sum())
     checks = validity.Budget(size) if found.validates else None
@@ -263,24 +263,36 @@ class _Pieces:
     """An array that is put together from pieces: ``at`` says which element of all of them a row has (-1: null)."""
 
     def __init__(self, rows: int, type_: pa.DataType) -> None:
-        self.at = np.full(rows, -1, np.int64)
-        self._type = type_
+        self._rows, self._type = rows, type_
+        self._at: Array | None = None
         self._pieces: list[pa.Array] = []
         self._count = 0
-        self._whole = False
+
+    @property
+    def at(self) -> Array:
+        """The places, made when they are needed: as a rule there is one piece, of all rows."""
+        if self._at is None:
+            self._at = np.arange(self._rows) if self._count else np.full(self._rows, -1, np.int64)
+        return self._at
 
     def put(self, rows: Array, piece: pa.Array) -> None:
         # Rows are in order: as many as there are are all of them.
-        self._whole = not self._count and len(rows) == len(self.at)
-        self.at[rows] = self._count + np.arange(len(rows))
+        if self._at is not None or self._count or len(rows) < self._rows:
+            self.at[rows] = self._count + np.arange(len(rows))
         self._pieces.append(piece)
         self._count += len(piece)
 
+    def take_back(self, rows: Array) -> None:
+        """These rows are null."""
+        if self._at is not None or self._count:
+            self.at[rows] = -1
+
     def array(self) -> pa.Array:
         if not self._pieces:
-            return pa.nulls(len(self.at), self._type)
-        if self._whole and self.at.min() >= 0:
-            return self._pieces[-1]
+            texts = pa.types.is_string(self._type)
+            return CONSTANTS.get(self._type, None, self._rows) if texts else pa.nulls(self._rows, self._type)
+        if self._at is None:
+            return self._pieces[0]
         all_ = pa.concat_arrays(self._pieces)
         if len(all_) == len(self.at) and (self.at == np.arange(len(self.at))).all():
             return all_
@@ -506,15 +518,16 @@ class _Window:
 
     def _avro(self, written: Written, array: pa.Array, starts: Array) -> _Read:
         from kwire.values import avro
+        from kwire.values.avro.decoding import coded
         from kwire.values.avro.types import ArrayType, MapType, RecordType
 
         writer = avro.parse(written.text, self._how.schemas.references(written))
         schema = None if self._how.reader is None else self._how.reader.schema
-        made = avro.decode(array, [writer], None, starts, schema, limits=self._how.limits, spark=True, recursive="json")
-        numbers = _AVRO_STATUS.take(pc.index_in(made.status, _AVRO_WORDS))
-        status = numbers.to_numpy(zero_copy_only=False)
-        errors = made.errors
-        if errors.null_count < len(errors):
+        made = coded(array, [writer], None, starts, schema, limits=self._how.limits, spark=True, recursive="json")
+        status, errors = made.status, made.errors
+        if status.any():
+            # No value is null here: each has a status.
+            status = _OF_AVRO[status]
             errors = pc.binary_join_element_wise(f"{written}: ", errors, "")
         # What has itself inside is JSON text.
         texts = isinstance(writer.type, ArrayType | MapType | RecordType) and pa.types.is_string(made.values.type)
@@ -709,10 +722,11 @@ class _Window:
         all_good = bool(good.all())
         mine = rows if all_good else rows[good]
         self._values.put(mine, read.values if all_good else read.values.filter(pa.array(good)))
-        self._status[mine] = Status.OK
-        self._claim[mine] = self._number(claim)
-        self._errors.at[mine] = -1
-        self._open[mine] = False
+        self._errors.take_back(mine)
+        every = slice(None) if len(mine) == len(self._status) else mine
+        self._status[every] = Status.OK
+        self._claim[every] = self._number(claim)
+        self._open[every] = False
         if all_good:
             return
         bad = ~good
@@ -744,8 +758,8 @@ class _Window:
         self._claim[mine] = self._number(claim)
 
 
-_AVRO_WORDS: Final = pa.array(["ok", "malformed", "unresolved", "too_large"])
-_AVRO_STATUS: Final = pa.array([Status.OK, Status.MALFORMED, Status.UNRESOLVED, Status.TOO_LARGE], pa.int8())
+_OF_AVRO: Final = np.array([Status.OK, Status.MALFORMED, Status.UNRESOLVED, Status.TOO_LARGE], np.int8)
+"""The status, by that of ``kwire.values.avro``."""
 
 
 def writer_name(schema: Any) -> str | None:
