@@ -130,8 +130,7 @@ def _part(data: bytes, at: int, size: int) -> bytes:
     return data[at : at + size]
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+_quoted: Final[Callable[[str], str]] = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _bytes(data: bytes) -> str:
