@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kwire.kernels.directions import READ, WAITS, Capture, Scratch, piece_with_end
 from kwire.kernels.engine import inlined, kernel
-from kwire.kernels.judging import FITS, SO_FAR, acks_of, fits_all
+from kwire.kernels.judging import FITS, NOT_KNOWN, SO_FAR, TRAILS, UNFIT, acks_of, fits_all, fits_nearly
 from kwire.kernels.layouts import ABSENT, AT_THE_END
 from kwire.kernels.names import same_bytes
 from kwire.kernels.numbers import i16, i32, int64
@@ -40,6 +40,7 @@ __all__ = [
     "confirm",
     "doubt_of",
     "exchanged_here",
+    "has_false_size",
     "is_doubted",
     "is_torn",
     "note_versions",
@@ -168,13 +169,49 @@ def _follows(window: Window, capture: Capture, reader: Any, row: int, end: int) 
 
 
 @kernel
-def _leads_to(window: Window, reader: Any, border: int) -> bool:
-    """Whether frames follow one another from the current position to position ``border``, without a hole."""
+def has_false_size(
+    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, last_piece: int, end: int
+) -> int:
+    """Whether the size of the frame at the current position, where one does begin, is not that of its body: UNFIT or
+    TRAILS, else FITS. Then it may end within a value, of its own or of another frame.
+
+    ``last_piece`` has the last byte that is there before position ``end``. Where a segment ends there, too, the size is
+    none that is damaged: that would be chance.
+    """
+    pieces = window.pieces
+    at = reader.pos + reader.shift
+    stop = min(end, reader.run_end) + reader.shift
+    if pieces[last_piece].pos + pieces[last_piece].len == end or stop - at < 8:
+        return FITS
+    api, version = int64(-1), int64(-1)
+    if reader.response == 0:
+        api, version = int64(i16(window.data, at + 4)), int64(i16(window.data, at + 6))
+    else:
+        conn, waiting = capture.connections[reader.slot], capture.waiting
+        row = find(conn, waiting, capture.ids, capture.room[0], int64(i32(window.data, at + 4)), int64(NEVER))
+        if row >= 0:
+            api, version = int64(waiting[row].api), int64(waiting[row].version)
+    said = fits_nearly(window.data, at, stop, int64(reader.response), api, version, table, scratch)
+    return said if said in (UNFIT, TRAILS) else int64(FITS)
+
+
+@kernel
+def _leads_to(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, border: int) -> bool:
+    """Whether frames follow one another from the current position to position ``border``, without a hole, each as its
+    layout says where that is known."""
+    conn = capture.connections[reader.slot]
+    waiting = capture.waiting
     pos = int64(reader.pos)
     count = 0
-    while pos < border and pos + 4 <= reader.run_end and count < HELD_PIECES:
-        size = i32(window.data, pos + reader.shift)
-        if size < 4 or size > LARGEST_FRAME:
+    while pos < border and pos + 8 <= reader.run_end and count < HELD_PIECES:
+        at = pos + reader.shift
+        size = i32(window.data, at)
+        if size < 4 or size > LARGEST_FRAME or pos + 4 + size > reader.run_end:
+            return False
+        row = find(conn, waiting, capture.ids, capture.room[0], int64(i32(window.data, at + 4)), int64(NEVER))
+        api, version = (int64(waiting[row].api), int64(waiting[row].version)) if row >= 0 else (int64(-1), int64(-1))
+        stop = at + 4 + size
+        if fits_all(window.data, at, stop, int64(1), api, version, table, scratch) not in (FITS, NOT_KNOWN):
             return False
         pos += 4 + size
         count += 1
@@ -427,7 +464,7 @@ def certainty(window: Window, capture: Capture, table: Apis, scratch: Scratch, r
         border = int64(stream.proven)
         if border <= reader.pos and stream.end_order <= reader.now:
             border = int64(stream.end)
-        if border > reader.pos and _leads_to(window, reader, border):
+        if border > reader.pos and _leads_to(window, capture, table, scratch, reader, border):
             return int64(2)
     if reader.response == 0:
         return int64(0)
@@ -1019,7 +1056,15 @@ def _leads_on(window: Window, capture: Capture, table: Apis, scratch: Scratch, r
     ends = reader.ends_here == 1 or count == MOST_AHEAD
     if (said == NEED_MORE and ends) or (said == YES and spoken & (BATCHES | PRODUCES_OLD) != BATCHES):
         said = int64(NO)
+    border = int64(reader.pos)
     reader.pos, reader.piece = began, piece
+    # The last frame in a value may say that it goes on behind that, up to a frame that is certain.
+    while said == YES and began < border:
+        at = began + reader.shift
+        api, version = int64(i16(data, at + 4)), int64(i16(data, at + 6))
+        body = fits_all(data, at, reader.run_end + reader.shift, int64(0), api, version, table, scratch)
+        said = int64(YES if body in (FITS, NOT_KNOWN) else NO)
+        began += 4 + i32(data, at)
     return said
 
 

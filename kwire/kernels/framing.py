@@ -61,6 +61,7 @@ from kwire.kernels.doubting import (
     confirm,
     doubt_of,
     exchanged_here,
+    has_false_size,
     is_doubted,
     is_torn,
     note_versions,
@@ -70,6 +71,7 @@ from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.judging import (
     FITS,
     NOT_KNOWN,
+    TRAILS,
     acks_of,
     fits_all,
 )
@@ -554,6 +556,9 @@ def _next_frame(
     else:
         last_piece = piece_with_end(window, reader, reader.run_end)
     last = pieces[last_piece]
+    body = int64(FITS)
+    if not token and stream.certain > 0:
+        body = has_false_size(window, capture, table, scratch, reader, last_piece, reader.pos + 4 + size)
 
     row = rows[capture.room[0].frames]
     row.slot = reader.slot
@@ -615,6 +620,15 @@ def _next_frame(
         row.reason = Reason.UNCONFIRMED
     if row.status == Status.UNCONFIRMED:
         row.latency = ABSENT
+    if body != FITS:
+        # A frame does begin here. Where it ends is not known.
+        if body == TRAILS and row.status == Status.OK:
+            row.status = Status.MALFORMED
+            row.reason = Reason.BODY
+            row.detail = row.version
+        stream.certain = 0
+        stream.searched = reader.pos + 4 + size
+        stream.answered = 0
     capture.room[0].frames += 1
     if available >= 4:
         reader.pos += 4 + size  # where it is not whole: in the gap or after it, where the next frame begins

@@ -167,6 +167,10 @@ class Options:
             found["direction"] = found["direction"] or "request"
         if found["schemas"] is not None:
             found["schemas"] = _schemas(found["schemas"], found["topics"])
+            if found["validate"]:
+                found["schemas"] = found["schemas"].validated()
+        elif found["validate"]:
+            raise KwireError("the option 'validate' goes with 'schemas'")
         made = cls(
             values=found,
             paths=tuple(paths),

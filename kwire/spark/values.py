@@ -40,11 +40,13 @@ class RegistryOptions(TypedDict, total=False):
     """How ``from_registry`` decodes.
 
     ``part``: ``"value"``, or ``"key"`` for keys. ``mode``: ``"PERMISSIVE"``, or ``"FAILFAST"``, which fails the query
-    at a value that cannot be decoded. ``mask``: fields that are left out.
+    at a value that cannot be decoded. ``mask``: fields that are left out. ``validate``: values in JSON that break
+    their JSON Schema cannot be decoded either.
     """
 
     part: str
     mode: str
+    validate: bool
     mask: Mask | Sequence[str] | None
 
 
@@ -113,6 +115,8 @@ def _registry_function(schemas: Any, subject: str | None, schema: str | None, op
     if mode not in MODES:
         raise KwireError(no_such("mode", mode, MODES))
     found = schemas_of(schemas)
+    if options.get("validate", False):
+        found = found.validated()
     if subject is not None and schema is not None:
         raise KwireError("subject and schema both say which type values become: give one of them")
     fetched = found.fetched(subjects=None if subject is None else [subject])

@@ -83,11 +83,17 @@ def _with_values(table: CaptureTable, how: Mapping[str, Any]) -> CaptureTable:
 
 
 def settled_values(how: Any) -> None:
-    """Makes what the options ``schemas`` and ``mask`` say into what reads by them. Raises ``KwireError``."""
+    """Makes what the options ``schemas``, ``validate`` and ``mask`` say into what reads by them.
+
+    Raises ``KwireError``, ``ValueError`` for ``validate`` without ``schemas``.
+    """
     if how["schemas"] is not None:
         from kwire.tables.values import schemas_of
 
-        how["schemas"] = schemas_of(how["schemas"])
+        found = schemas_of(how["schemas"])
+        how["schemas"] = found.validated() if how.get("validate") else found
+    elif how.get("validate"):
+        raise ValueError("validate goes with schemas: it holds values to the JSON Schema that they have there")
     if how["mask"] is not None:
         from kwire.tables.values import mask_of
 

@@ -31,7 +31,7 @@ from kwire.opening import open_file
 from kwire.tables.definition import CaptureTable, LogTable, Maker, Run
 from kwire.tables.showing import Column, Row, plain
 from kwire.values.framing import KEY, VALUE
-from kwire.values.sources import TOPIC, Schemas, is_registry, of_records
+from kwire.values.sources import TOPIC, Schemas, is_path, of_records
 
 if TYPE_CHECKING:
     from kwire.capture.frames import Frames
@@ -250,7 +250,7 @@ def schemas_of(where: Any) -> Schemas:
         parts = [schemas_of(one) for one in where]
         topics = {name: one for part in reversed(parts) for name, one in part.topics.items()}
         return Schemas([source for part in parts for source in part.sources], topics)
-    if isinstance(where, (str, os.PathLike)) and not is_registry(os.fspath(where)) and _is_capture(os.fspath(where)):
+    if isinstance(where, (str, os.PathLike)) and is_path(os.fspath(where)) and _is_capture(os.fspath(where)):
         return Schemas([of_records(*_of_capture(os.fspath(where)))])
     return Schemas.of(where)
 

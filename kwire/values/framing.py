@@ -15,7 +15,8 @@ A serializer says by a few bytes, or by a header of the record, which schema a v
     | Azure, header | ``content-type``: ``avro/binary+`` and the schema's id |
 
 All numbers are big-endian but for the fingerprint. Confluent's Protobuf has the numbers of the message after the id
-(``indexes``): a count and so many numbers, all zigzag varints. A single ``00`` is the first message.
+(``indexes``): a count and so many numbers, all zigzag varints. A single ``00`` is the first message. Glue's Protobuf
+has one number there (``index``), a plain varint: the place of the message among all of the schema, sorted by name.
 
 Rules kept here:
 
@@ -46,6 +47,7 @@ __all__ = [
     "Named",
     "Space",
     "guid_text",
+    "index",
     "indexes",
     "of_headers",
     "of_prefix",
@@ -133,9 +135,25 @@ class Buffer(NamedTuple):
         places = np.zeros(1, np.int64)
         if ends is not None and count:
             places = np.frombuffer(ends, np.int64 if wide else np.int32)[offset : offset + count + 1].astype(np.int64)
-        valid = array.is_valid().to_numpy(zero_copy_only=False)
         made = np.zeros(1, np.uint8) if data is None or not data.size else np.frombuffer(data, np.uint8)
-        return cls(made, places[:-1], np.where(valid, np.diff(places), 0), valid)
+        sizes = np.diff(places)
+        if not array.null_count:
+            return cls(made, places[:-1], sizes, np.ones(count, bool))
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        return cls(made, places[:-1], np.where(valid, sizes, 0), valid)
+
+    def heads(self) -> Array:
+        """The first 5 bytes of each value as a little-endian number (uint64): byte 0 is the lowest. A shorter value has
+        bytes of the next ones there, or 0."""
+        data = self.data if len(self.data) >= 8 else np.concatenate([self.data, np.zeros(8, np.uint8)])
+        last = len(data) - 8
+        words = np.ndarray((last + 1,), "<u8", data, strides=(1,))
+        places = np.minimum(self.begins, last)
+        found = words[places]
+        if len(places) and self.begins[-1] > last:
+            found >>= (8 * (self.begins - places)).astype(np.uint64)
+        found &= _FIVE_BYTES
+        return found
 
     def at(self, rows: Array, place: int | Array) -> Array:
         """A byte of each of some values, as int64. What is behind the end of all values is 0 or any other byte."""
@@ -186,6 +204,12 @@ class _Gathering:
         self.which[rows] = found
         self.starts[rows] = start
 
+    def add_all(self, named: Named, start: int) -> None:
+        """All rows have the same name."""
+        self.which[:] = len(self.named)
+        self.named.append(named)
+        self.starts[:] = start
+
     def done(self) -> Found:
         return Found(self.which, self.named, self.starts, self.packed)
 
@@ -193,26 +217,36 @@ class _Gathering:
 def of_prefix(values: Buffer) -> Found:
     """What the first bytes of values say."""
     made = _Gathering(len(values.sizes))
-    sizes = values.sizes
-    long = np.flatnonzero(sizes >= _SHORTEST)
-    first = values.at(long, 0)
+    heads = values.heads()
+    long = values.sizes >= _SHORTEST
+    # No registry gives the id 0: what begins with five zeros has eight bytes for its id.
+    by_id = long & (heads & _FIRST_BYTE == 0) & (heads != 0)
+    if len(heads) and by_id.all() and heads.min() == heads.max():
+        made.add_all(_confluent(int(heads[0].byteswap()) >> 24), 5)
+        return made.done()
+    rows = np.flatnonzero(by_id)
+    if len(rows):
+        made.add(rows, pa.array((heads[rows].byteswap() >> np.uint64(24)).view(np.int64)), 5, _confluent)
+    rows = np.flatnonzero(long & ~by_id)
+    first = heads[rows] & _FIRST_BYTE
     for byte, add in _BY_FIRST.items():
-        rows = long[first == byte]
-        if len(rows):
-            add(values, rows, made)
+        some = rows[first == byte]
+        if len(some):
+            add(values, some, made)
     return made.done()
 
 
 _SHORTEST: Final = 5
 """Bytes of the shortest prefix."""
+_FIVE_BYTES: Final = np.uint64(0xFFFFFFFFFF)
+_FIRST_BYTE: Final = np.uint64(0xFF)
 
 
-def _confluent(values: Buffer, rows: Array, made: _Gathering) -> None:
-    ids = values.number(rows, 1, 4)
-    # No registry gives the id 0: what begins with five zeros has eight bytes for its id.
-    short = ids > 0
-    made.add(rows[short], pa.array(ids[short]), 5, lambda one: Named(Framing.CONFLUENT, Space.ID, one))
-    rows = rows[~short]
+def _confluent(id_: int) -> Named:
+    return Named(Framing.CONFLUENT, Space.ID, id_)
+
+
+def _legacy(values: Buffer, rows: Array, made: _Gathering) -> None:
     rows = rows[values.sizes[rows] >= 9]
     ids = values.number(rows, 5, 4)
     rows, ids = rows[ids > 0], ids[ids > 0]
@@ -243,7 +277,7 @@ def _single_objects(values: Buffer, rows: Array, made: _Gathering) -> None:
 
 
 _ZLIB: Final = 5
-_BY_FIRST: Final = {0x00: _confluent, 0x01: _guids, 0x03: _glue, 0xC3: _single_objects}
+_BY_FIRST: Final = {0x00: _legacy, 0x01: _guids, 0x03: _glue, 0xC3: _single_objects}
 
 
 def of_headers(headers: Headers, part: str) -> list[Found]:
@@ -362,22 +396,33 @@ def indexes(values: Buffer, rows: Array, starts: Array) -> tuple[list[tuple[int,
     return paths, which, np.where(which >= 0, after, starts)
 
 
+def index(values: Buffer, rows: Array, starts: Array) -> tuple[Array, Array]:
+    """The number of a message that AWS Glue names, a varint of 32 bits (-1: there is none), and where the payload
+    begins."""
+    found, after = _varints(values, rows, starts)
+    return found, np.where(found >= 0, after, starts)
+
+
 def _zigzag(values: Buffer, rows: Array, at: Array) -> tuple[Array, Array]:
     """A zigzag varint of 32 bits of each value, and where it ends. -1: there is none, or it is negative."""
+    found, after = _varints(values, rows, at)
+    return np.where((found < 0) | (found & 1 == 1), -1, found >> 1), after
+
+
+def _varints(values: Buffer, rows: Array, at: Array) -> tuple[Array, Array]:
+    """A varint of 32 bits of each value, and where it ends. -1: there is none."""
     made = np.zeros(len(rows), np.int64)
     at, going = at.copy(), np.ones(len(rows), bool)
+    done = np.zeros(len(rows), bool)
     sizes = values.sizes[rows]
     for place in range(_VARINT):
         going &= at < sizes
         byte = values.at(rows, at)
         made[going] |= (byte[going] & 0x7F) << (7 * place)
         at += going
-        ended = going & (byte < 0x80)
-        made[ended] = np.where(made[ended] & 1, -1, (made[ended] & 0xFFFFFFFF) >> 1)
-        made[ended] = -made[ended] - 2  # Done: below 0 while others go on.
+        done |= going & (byte < 0x80)
         going &= byte >= 0x80
-    done = made < -1
-    return np.where(done, -made - 2, -1), at
+    return np.where(done, made & 0xFFFFFFFF, -1), at
 
 
 def taken(array: pa.Array, rows: Array) -> pa.Array:

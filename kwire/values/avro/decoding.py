@@ -30,7 +30,7 @@ from kwire.values.avro.memory import Columns
 from kwire.values.avro.programs import Programs, programs_of
 from kwire.values.avro.schema import Schema
 
-__all__ = ["STATUSES", "Decoded", "decode"]
+__all__ = ["STATUSES", "Coded", "Decoded", "coded", "decode"]
 
 Array = Any
 
@@ -42,6 +42,10 @@ STATUSES: Final = ("ok", "malformed", "unresolved", "too_large")
 - ``too_large``: there is no memory for it.
 """
 
+_MALFORMED: Final = STATUSES.index("malformed")
+_UNRESOLVED: Final = STATUSES.index("unresolved")
+_TOO_LARGE: Final = STATUSES.index("too_large")
+
 FIRST: Final = 1000
 """Rows that show how much room the others need."""
 STEP: Final = 200
@@ -50,6 +54,15 @@ SPARE: Final = 64
 """Bytes of a buffer that has none."""
 FAILURES: Final = 1024
 """Failures that are noted before they are worded."""
+
+
+class Coded(NamedTuple):
+    """What became of a column, as ``Decoded``, but for ``status``: the place in ``STATUSES`` (int8). Of a row that has
+    no value it is -1."""
+
+    values: pa.Array
+    status: Array
+    errors: pa.Array
 
 
 class Decoded(NamedTuple):
@@ -87,6 +100,25 @@ def decode(
     Raises ``KwireError`` for schemas that cannot be a column, ``LimitError`` where so many rows of so many columns are
     beyond ``Limits.total`` and in no proportion to their bytes. No value raises.
     """
+    made = coded(array, writers, which, starts, reader, limits=limits, spark=spark, recursive=recursive)
+    rows = len(made.status)
+    if not made.status.any():
+        return Decoded(made.values, CONSTANTS.get(pa.string(), STATUSES[0], rows), made.errors)
+    return Decoded(made.values, pa.array(STATUSES).take(pa.array(made.status, mask=made.status < 0)), made.errors)
+
+
+def coded(
+    array: pa.Array,
+    writers: Sequence[Schema],
+    which: Array | None = None,
+    starts: Array | None = None,
+    reader: Schema | None = None,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    spark: bool = False,
+    recursive: str = "refuse",
+) -> Coded:
+    """As ``decode``, with the status as a number."""
     check_limits(limits)
     if not writers:
         raise KwireError("no Avro schema is given")
@@ -116,7 +148,7 @@ class _Decoding:
         self.columns = Columns(programs, self.size, limits)
         self.limits = limits
         self.failures: Array = np.zeros(FAILURES, PROGRAM_FAILURE)
-        self.bad: list[tuple[int, str, str]] = []
+        self.bad: list[tuple[int, int, str]] = []
 
     def _programs_of_rows(self, array: pa.Array, which: Array | None) -> Array:
         starts = self.programs.starts
@@ -133,7 +165,7 @@ class _Decoding:
             found[array.is_null().to_numpy(zero_copy_only=False)] = -1
         return found
 
-    def result(self) -> Decoded:
+    def result(self) -> Coded:
         first = min(FIRST, self.rows)
         size = int((self.ends[:first] - self.begins[:first]).clip(0).sum())
         if not self.columns.begin(first, size):
@@ -184,24 +216,24 @@ class _Decoding:
         ):
             if trouble == Trouble.LARGE:
                 said = f"the value needs memory {BEYOND} total of {self.limits.total}"
-                self.bad.append((row, "too_large", said))
+                self.bad.append((row, _TOO_LARGE, said))
                 continue
             path, said = self.programs.said(instruction, trouble)
-            status = "unresolved" if trouble in (Trouble.UNRESOLVED, Trouble.SYMBOL) else "malformed"
+            status = _UNRESOLVED if trouble in (Trouble.UNRESOLVED, Trouble.SYMBOL) else _MALFORMED
             self.bad.append((row, status, f"{path} at byte {offset - int(self.origins[row])}: {said}"))
 
-    def made(self) -> Decoded:
+    def made(self) -> Coded:
         rows = self.rows
         values = array_of(self.programs.layout.root, self.columns)
-        status, errors = CONSTANTS.get(pa.string(), "ok", rows), CONSTANTS.get(pa.string(), None, rows)
-        if self.bad or (rows and (self.run_of < 0).any()):
-            words: Array = np.full(rows, "ok", object)
-            words[self.run_of < 0] = None
+        # A row that needs too much has a program. So only those without a value have none.
+        status: Array = -(self.run_of < 0).view(np.int8)
+        errors = CONSTANTS.get(pa.string(), None, rows)
+        if self.bad:
             texts: Array = np.full(rows, None, object)
-            for row, word, text in self.bad:
-                words[row], texts[row] = word, text
-            status, errors = pa.array(words, pa.string()), pa.array(texts, pa.string())
-        return Decoded(values, status, errors)
+            for row, code, text in self.bad:
+                status[row], texts[row] = code, text
+            errors = pa.array(texts, pa.string())
+        return Coded(values, status, errors)
 
 
 def _binary(array: pa.Array) -> pa.Array:

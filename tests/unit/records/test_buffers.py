@@ -53,6 +53,11 @@ def test_what_is_kept_is_bounded_and_of_the_thread() -> None:
     few, large = some.take(10), some.take(buffers.MOST + 1)
     assert (len(few), len(large)) == (10, buffers.MOST + 1)
     assert len(some._kept) == buffers.KEPT
+    # Small arrays are the allocator's.
+    before = list(map(id, some._kept))
+    some.take(buffers.LEAST - 1)
+    assert list(map(id, some._kept)) == before
+    assert (buffers.LEAST, buffers.MOST) == (2**20, 2**24)
     seen: list[int] = []
     other = threading.Thread(target=lambda: seen.append(len(some._kept)))
     other.start()

@@ -145,6 +145,7 @@ def test_masked_fields_are_in_no_column(captured: Path, mask: Any) -> None:
         ({"values": "typed", "schemas": {"orders": '"string"'}, "topics": ["a", "b"]}, "one topic"),
         ({"values": "typed", "schemas": {"orders": '"string"'}, "topics": ["a"]}, "no source has a schema"),
         ({"values": "xml"}, "json or typed"),
+        ({"validate": True}, "goes with schemas"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(captured: Path, options: dict[str, Any], said: str) -> None:
@@ -189,6 +190,56 @@ def test_segments_have_typed_values_of_one_topic(captured: Path, tmp_path: Path)
     assert sum(one.num_rows for one in of_orders.read(segment, schemas=schemas)) == len(VALUES)
     # Records of another topic have another type.
     assert list(of_orders.read(replace(segment, topic="others"), schemas=schemas)) == []
+
+
+DOCUMENT = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
+DOCUMENTS = [b'{"id":1}', b'{"id":"secret"}', b"{}", b"\xa1bid\x05"]
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    """A folder: a capture and a segment of the topic ``docs``, and its JSON Schema in ``schemas``."""
+    connection = Connection().open()
+    connection.send(produce(1, 1, records(DOCUMENTS), "docs")).answer(produce_answer(1, "docs"))
+    (tmp_path / "docs.pcap").write_bytes(pcap(connection.packets))
+    segment = tmp_path / "data" / "docs-0" / "00000000000000000000.log"
+    segment.parent.mkdir(parents=True)
+    segment.write_bytes(records(DOCUMENTS))
+    (tmp_path / "schemas").mkdir()
+    (tmp_path / "schemas" / "docs-value.json").write_text(json.dumps(DOCUMENT))
+    return tmp_path
+
+
+def test_values_are_validated_where_asked(documents: Path) -> None:
+    read = {"schemas": str(documents / "schemas"), "columns": ["value_json", "value_status", "value_error"]}
+    (plain,) = capture.read(documents / "docs.pcap", "records", **read)
+    assert plain.column("value_status").to_pylist() == ["ok", "ok", "ok", "malformed"]
+    for way in ({}, {"values": "json"}):
+        (made,) = capture.read(documents / "docs.pcap", "records", **read, **way, validate=True)
+        assert made.column("value_status").to_pylist() == ["ok", "invalid", "invalid", "malformed"]
+        assert made.column("value_json").to_pylist() == ['{"id":1}', None, None, None]
+        assert made.column("value_error")[1].as_py() == 'docs-value: $.id: the value is not of type "integer"'
+
+
+def test_the_command_line_validates_and_reads_formats_without_a_schema(
+    documents: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["--format", "jsonl", "--columns", "value_json,value_status"]
+    for file in ("docs.pcap", "data"):
+        line = ["decode", str(documents / file), "--table", "records", *names]
+        for values_, validate, expected in (
+            (str(documents / "schemas"), ["--validate"], ["ok", "invalid", "invalid", "malformed"]),
+            ("cbor", [], ["ok", "ok", "ok", "ok"]),
+            ("docs=cbor", [], ["ok", "ok", "ok", "ok"]),
+            ("others=cbor", [], ["ok", "ok", "ok", "no_schema"]),
+        ):
+            assert main([*line, "--values", values_, *validate]) == 0
+            made = [json.loads(one) for one in capsys.readouterr().out.splitlines()]
+            assert [one["value_status"] for one in made] == expected
+            assert made[3]["value_json"] == ('{"id":5}' if expected[3] == "ok" else None)
+        with pytest.raises(SystemExit):
+            main([*line, "--validate"])
+        assert "--validate goes with --values" in capsys.readouterr().err
 
 
 def test_the_command_line_shows_values(captured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
