@@ -169,19 +169,12 @@ def _follows(window: Window, capture: Capture, reader: Any, row: int, end: int) 
 
 
 @kernel
-def has_false_size(
-    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, last_piece: int, end: int
-) -> int:
-    """Whether the size of the frame at the current position, where one does begin, is not that of its body: UNFIT or
-    TRAILS, else FITS. Then it may end within a value, of its own or of another frame.
-
-    ``last_piece`` has the last byte that is there before position ``end``. Where a segment ends there, too, the size is
-    none that is damaged: that would be chance.
-    """
-    pieces = window.pieces
+def has_false_size(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, end: int) -> int:
+    """Whether the size of the frame from the current position to ``end``, where one does begin, is not that of its
+    body: UNFIT or TRAILS, else FITS. Then it may end within a value, of its own or of another frame."""
     at = reader.pos + reader.shift
     stop = min(end, reader.run_end) + reader.shift
-    if pieces[last_piece].pos + pieces[last_piece].len == end or stop - at < 8:
+    if stop - at < 8:
         return FITS
     api, version = int64(-1), int64(-1)
     if reader.response == 0:

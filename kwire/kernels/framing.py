@@ -557,8 +557,9 @@ def _next_frame(
         last_piece = piece_with_end(window, reader, reader.run_end)
     last = pieces[last_piece]
     body = int64(FITS)
-    if not token and stream.certain > 0:
-        body = has_false_size(window, capture, table, scratch, reader, last_piece, reader.pos + 4 + size)
+    if last.pos + last.len != reader.pos + 4 + size and stream.certain > 0 and not token:
+        # Where a segment ends, too, the size is none that is damaged: that would be chance.
+        body = has_false_size(window, capture, table, scratch, reader, reader.pos + 4 + size)
 
     row = rows[capture.room[0].frames]
     row.slot = reader.slot
