@@ -60,7 +60,6 @@ from kwire.kernels.doubting import (
     TORN,
     confirm,
     doubt_of,
-    exchanged_here,
     has_false_size,
     is_doubted,
     is_torn,
@@ -104,6 +103,7 @@ from kwire.kernels.roles import (
 )
 from kwire.kernels.searching import LARGEST_ID, resynchronise
 from kwire.kernels.streams import first_from
+from kwire.kernels.turns import exchanged_here
 from kwire.schema.keys import ApiKey
 
 __all__ = ["HTTPS", "MOST_TOKENS", "RESERVED", "frames_and_pairs", "is_settled", "settle_all"]
