@@ -860,9 +860,9 @@ def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, rea
     said, begin = int64(NO), int64(-1)
     if stream.noted != reader.pos or stream.alone == 0:
         said, begin = _exchanged(window, capture, table, scratch, reader)
-    # Nothing leads to what is certain where no answer is there, nor the end. While it may come, that is looked for.
+    # Nothing leads to what is certain where no answer is there, nor the end. As long as one may come, it waits anyway.
     ended = stream.end >= 0 and stream.end_order <= reader.now
-    may_lead = first < other.seen or ended or not too_much
+    may_lead = first < other.seen or ended or (reader.over == 1 and not too_much)
     leads = int64(NO)
     if may_lead and _in_doubt(stream) and conn.spoken & PRODUCES_OLD == 0 and YES not in (known, said):
         leads = _leads_on(window, capture, table, scratch, reader)

@@ -48,6 +48,7 @@ from kwire.kernels.directions import (
     is_full,
     mark,
     mark_here,
+    meet_event,
     only_grows,
     piece_with_end,
     see,
@@ -747,14 +748,12 @@ def _read_both(
         now = following_packet(window, capture, asked, answered)
         if now == NEVER:
             return READ
-        see(window, capture, asked, now)
-        see(window, capture, answered, now)
+        see(window, asked, now)
+        see(window, answered, now)
         if asked.unsure == 1:
             asked.fresh = 1
-        for reader in (asked, answered):
-            stream = capture.streams[reader.stream]
-            if now in (stream.end_order, stream.start_order):
-                reader.fresh = 1
+        if now >= asked.event or asked.over == 1:
+            meet_event(window, capture, asked, answered)
 
 
 @kernel
@@ -815,8 +814,9 @@ def _read_connection(
         begin_direction(window, capture, answered, slot, int64(1), a, end)
         # What was there before has been looked at.
         begin = max(window.first_order - 1, conn.settled_order)
-        see(window, capture, asked, begin)
-        see(window, capture, answered, begin)
+        see(window, asked, begin)
+        see(window, answered, begin)
+        meet_event(window, capture, asked, answered)
     asked.needs = -1
     answered.needs = -1
     said = _read_both(window, capture, table, scratch, rows, asked, answered)
