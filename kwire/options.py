@@ -327,8 +327,8 @@ class ValueOptions(TypedDict, total=False):
     schemas: Annotated[
         Any,
         Option(
-            help="where the schemas of values come from: a folder, the URL of a registry, or a capture, segment or "
-            "folder of a broker with the topic _schemas; msgpack or cbor (TOPIC=cbor: of one topic) need none",
+            help="where schemas of values come from: a folder, a registry's URL, or what has the topic _schemas (a "
+            "capture, a segment, a broker's folder); msgpack, cbor and TOPIC=cbor need none",
             kind=PATHS,
             unset="values are bytes",
             flag="--values",

@@ -11,12 +11,12 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
-from kwire.history.steps import Step, Window, saved, step_of
+from kwire.history.steps import Step, Window, request_of, saved, step_of
 
-__all__ = ["MOST_WAITING", "Asked", "request_of"]
+__all__ = ["MOST_WAITING", "Asked"]
 
 MOST_WAITING: Final = 1 << 14
 """Requests that wait at once (int)."""
@@ -54,7 +54,7 @@ class Asked:
         if self._answered[0] != step.frame:
             self._answered = (step.frame, self._left(key))
         asked = self._answered[1]
-        request = request_of(asked, step)
+        request = request_of(asked, step.owner, step.place)
         if request is None or request.api != step.api:
             return step
         return step._replace(owner=request.owner, request=request)
@@ -102,13 +102,3 @@ class Asked:
             steps = [step_of(one) for one in some]
             self._waiting[steps[0].connection, steps[0].id] = {(one.owner, one.place): one for one in steps}
             self._size += steps[0].size
-
-
-def request_of(asked: Mapping[tuple[str | None, str], Step], step: Step) -> Step | None:
-    """The step of a request that a response answers."""
-    if step.owner is not None:
-        return asked.get((step.owner, step.place))
-    first = next(iter(asked.values()), None)
-    if first is None:
-        return None
-    return asked.get((first.owner, step.place)) or asked.get((first.owner, "")) or first

@@ -17,14 +17,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kwire import stored
-from kwire.history.asked import Asked, request_of
+from kwire.history.asked import Asked
 from kwire.history.beats import Beat, Beats
 from kwire.history.steps import NOBODY, OK, Reader, Said, Step, Window, saved, step_of
 
 __all__ = ["GIVEN_UP", "STATUSES", "UNPAIRED", "Fold", "History", "Row", "Story"]
 
-_AT_ONCE: Final = 1 << 9
-"""Frames that are looked at together."""
+_FEW: Final = 1 << 6
+_MANY: Final = 1 << 11
+"""Frames that are looked at together, at least and at most."""
 
 _Key = tuple[str, str]
 
@@ -121,6 +122,7 @@ class Story:
         self._folds: dict[tuple[str, str], Fold] = {}
         self._last: dict[tuple[str, str], Step] = {}
         self._size = 0
+        self._at_once = _FEW
 
     def window(self, window: Window) -> Iterator[Row]:
         """The rows that the frames of a window give."""
@@ -131,19 +133,20 @@ class Story:
         if self._history.at_end:
             yield from self._in_pairs(window)
             return
-        for first in range(0, len(window), _AT_ONCE):
-            yield from self._some(window, range(first, min(first + _AT_ONCE, len(window))))
-
-    def _some(self, window: Window, some: range) -> Iterator[Row]:
-        """The rows of some frames of a window. What changes nothing is taken at once."""
-        left, moved = self._quick(window, some)
-        for number in left:
-            while moved and moved[-1][0] < number:
+        first = 0
+        while first < len(window):
+            some = range(first, min(first + self._at_once, len(window)))
+            left, moved = self._quick(window, some)
+            # Where much happens in groups, some frames of one do not make many others slow.
+            self._at_once = _FEW if left else min(2 * self._at_once, _MANY)
+            first = some.stop
+            for number in left:
+                while moved and moved[-1][0] < number:
+                    self._moves(moved.pop()[1])
+                for step in window.steps(number):
+                    yield from self.take(step)
+            while moved:
                 self._moves(moved.pop()[1])
-            for step in window.steps(number):
-                yield from self.take(step)
-        while moved:
-            self._moves(moved.pop()[1])
 
     def _moves(self, key: _Key) -> None:
         """A fold that took something stands last."""
@@ -203,14 +206,8 @@ class Story:
                     yield from self.take(step)
                 continue
             asked = waiting.pop(number, None)
-            for step in window.steps(number):
-                request = None if asked is None else request_of(asked, step)
-                if asked is None:
-                    yield from self.take(step)
-                elif request is None:
-                    yield from self.fold(step)
-                else:
-                    yield from self.fold(step._replace(owner=request.owner, request=request))
+            for step in window.steps(number, asked):
+                yield from self.take(step) if asked is None else self.fold(step)
 
     def take(self, step: Step) -> Iterator[Row]:
         """The rows that a step gives, as the capture has it."""

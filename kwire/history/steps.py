@@ -51,6 +51,7 @@ __all__ = [
     "Window",
     "kind_of",
     "packed",
+    "request_of",
     "saved",
     "step_of",
     "topic_of",
@@ -145,6 +146,11 @@ class Steps:
         self.ends: dict[tuple[int, int, int], Ends] = {}
         """Client and broker, by connection, side and number of the client id."""
 
+    def wanted(self, frames: Frames) -> Array:
+        """Which frames have a part in this history, as a column."""
+        there: Array = frames.with_body(self._kinds) & (frames["version"] >= 0)
+        return there
+
     def of(
         self,
         frames: Frames,
@@ -157,7 +163,7 @@ class Steps:
         ``names(id, frame)``: the name of a topic, as known before that frame. ``columns`` finds what some bodies say
         without decoding them.
         """
-        rows = np.flatnonzero(frames.with_body(self._kinds) & (frames["version"] >= 0))
+        rows = np.flatnonzero(self.wanted(frames))
         if not len(rows):
             return None
         rows = rows[np.argsort(frames.numbers[rows], kind="stable")]
@@ -281,8 +287,8 @@ class Window:
                 found = self._found[number] = self._read(number, self.lists.frames[number])
         return found or ()
 
-    def steps(self, number: int) -> Iterator[Step]:
-        """The steps of a frame."""
+    def steps(self, number: int, asked: Mapping[tuple[str | None, str], Step] | None = None) -> Iterator[Step]:
+        """The steps of a frame. ``asked``: those of its request, which then are theirs."""
         lists = self.lists
         frame, status = lists.frames[number], lists.statuses[number]
         time, id_, kind = lists.times[number], lists.ids[number], lists.kinds[number]
@@ -308,7 +314,9 @@ class Window:
             yield Step._make([*head, None, "", {}, MALFORMED, str(error), None])
             return
         for owner, place, said in found:
-            yield Step._make([*head, owner, place, said, OK, None, None])
+            request = None if asked is None else request_of(asked, owner, place)
+            owner = owner if request is None else request.owner
+            yield Step._make([*head, owner, place, said, OK, None, request])
 
     def _read(self, number: int, frame: int) -> Found:
         there = self._found.get(number)
@@ -331,6 +339,16 @@ class Window:
         if key >= 0 and not looked:
             self._steps.known[key] = found
         return found
+
+
+def request_of(asked: Mapping[tuple[str | None, str], Step], owner: str | None, place: str) -> Step | None:
+    """The step of a request that a response answers which is of an owner (None: it names none) and place."""
+    if owner is not None:
+        return asked.get((owner, place))
+    first = next(iter(asked.values()), None)
+    if first is None:
+        return None
+    return asked.get((first.owner, place)) or asked.get((first.owner, "")) or first
 
 
 class Lists(NamedTuple):

@@ -130,8 +130,7 @@ def _part(data: bytes, at: int, size: int) -> bytes:
     return data[at : at + size]
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+_quoted: Final[Callable[[str], str]] = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _bytes(data: bytes) -> str:
@@ -292,11 +291,11 @@ def _meant(data: bytes, tag: int, at: int) -> tuple[str | None, int]:
         number = int.from_bytes(found, "big")
         return str(number if tag == 2 else -1 - number), after
     if tag == 1:
-        number, after = _number(data, at)
-        if number is None or (isinstance(number, float) and not math.isfinite(number)):
+        moment, after = _number(data, at)
+        if moment is None or (isinstance(moment, float) and not math.isfinite(moment)):
             return None, at
-        seconds = math.floor(number)
-        return _time(seconds, round((number - seconds) * 1e6) * 1000), after
+        seconds = math.floor(moment)
+        return _time(seconds, round((moment - seconds) * 1e6) * 1000), after
     if tag == 4 and data[at] == 0x82:
         exponent, after = _number(data, at + 1)
         if not isinstance(exponent, int) or abs(exponent) > _EXPONENT:
