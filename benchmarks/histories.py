@@ -1,7 +1,7 @@
-"""Random histories of groups and of deliveries to share groups against what their broker knows: 1,000 of each of
-classic, consumer, share and streams groups, and of deliveries, by default, whole, with losses, and cut.
+"""Random histories of groups, tasks and deliveries against what their broker knows: 1,000 of each of classic, consumer,
+share and streams groups, of deliveries, and of tasks, by default, whole, with losses, and cut.
 
-    PYTHONPATH=. python benchmarks/histories.py [--histories 5000] [--first 0]
+    PYTHONPATH=. python benchmarks/histories.py [--histories 6000] [--first 0] [--only streams]
     PYTHONPATH=. python benchmarks/histories.py --speed       # CPU of the tables of histories beside frames
     PYTHONPATH=. python benchmarks/histories.py --memory      # of 100 MB and of 1 GB
 
@@ -71,7 +71,7 @@ def share(seed: int) -> int:
     return len(rows)
 
 
-def streams(seed: int) -> int:
+def tasks(seed: int) -> int:
     """Checks the tasks of a streams group. Returns how many rows it had."""
     chance = random.Random(seed)
     bench = streams_truth.bench(4, standby=str(seed % 2), warmup=str(seed % 3))
@@ -88,8 +88,8 @@ def streams(seed: int) -> int:
     return len(rows)
 
 
-PROTOCOLS = ("classic", "consumer", "share", "deliveries", "streams")
-CHECKS = {"deliveries": share, "streams": streams}
+PROTOCOLS = ("classic", "consumer", "share", "streams", "deliveries", "tasks")
+CHECKS = {"deliveries": share, "tasks": tasks}
 
 
 def busy(megabytes: int) -> bytes:
@@ -289,8 +289,9 @@ def speed(megabytes: int = 100) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--histories", type=int, default=5000)
+    parser.add_argument("--histories", type=int, default=6000)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--only", choices=PROTOCOLS, help="a kind of history, instead of all in turn")
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--memory", action="store_true")
     args = parser.parse_args()
@@ -302,8 +303,8 @@ def main() -> int:
         return 0
     begin, wrong, rows = time.perf_counter(), Counter[str](), 0
     for number in range(args.first, args.first + args.histories):
-        protocol = PROTOCOLS[number % len(PROTOCOLS)]
-        seed = number // len(PROTOCOLS)
+        seed, kind = (number, 0) if args.only else divmod(number, len(PROTOCOLS))
+        protocol = args.only or PROTOCOLS[kind]
         try:
             check_one = CHECKS.get(protocol)
             rows += one(seed, protocol) if check_one is None else check_one(seed)

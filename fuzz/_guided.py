@@ -24,9 +24,11 @@ import importlib.util
 import io
 import itertools
 import json
+import math
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -49,6 +51,8 @@ SECONDS_EACH = 120
 code, and a busy machine may be ten times slower than an idle one."""
 MEGABYTES = 4096
 """Memory of a process, after which it has taken too much."""
+SLOWER = 10
+"""Seconds on the clock that a second of processor time may take, on a busy machine or where a harness waits."""
 SEEDS_A_SECOND = 10
 """Seeds that a short run begins with. All of them would take longer than it has."""
 LONG = 20
@@ -65,6 +69,11 @@ class Told:
     corpus: int = 0
     by_kernels: dict[str, int] = field(default_factory=dict)
     found: list[str] = field(default_factory=list)
+
+
+def used() -> float:
+    """Seconds of processor time, with those of processes that have ended."""
+    return sum(os.times()[:4])
 
 
 def missing() -> str | None:
@@ -159,13 +168,18 @@ def _note(folder: Path, data: bytes, error: BaseException) -> None:
         file.with_name(file.name + ".txt").write_text(f"{text}\n{data.hex()}\n")
 
 
-def _fuzz(harness: ModuleType, found: Path | None, flags: Sequence[str]) -> None:
-    """Fuzzes a harness as libFuzzer's ``flags`` say; it ends the process.
+def _fuzz(harness: ModuleType, found: Path | None, flags: Sequence[str], seconds: float = math.inf) -> None:
+    """Fuzzes a harness as libFuzzer's ``flags`` say, for so much processor time; it ends the process.
 
     ``found``: violations are noted there, and it goes on. Without it the first one ends it."""
     import atheris
 
+    end = used() + seconds
+
     def one(data: bytes) -> None:
+        if used() > end:
+            # libFuzzer knows the clock only. At this signal it says what it has done, and ends.
+            os.kill(os.getpid(), signal.SIGUSR1)
         try:
             harness.check(data)
         except Exception as error:
@@ -206,8 +220,8 @@ def write_seeds(name: str, folder: Path, most: int | None = None, seed: int = 0)
 
 
 def run(names: Sequence[str], seconds: float, *, kernels: str, seed: int, turn: float | None, folder: Path) -> bool:
-    """Fuzzes the harnesses one after the other, each for its share of the time; with ``turn``, for so many seconds
-    each, again and again. Returns whether something was found."""
+    """Fuzzes the harnesses one after the other, each for its share of the processor time; with ``turn``, for so many
+    seconds each, again and again, until the seconds are over on the clock. Returns whether something was found."""
     end = time.monotonic() + seconds
     ways = itertools.cycle(KERNELS if kernels == BOTH else (kernels,))
     failed = False
@@ -233,7 +247,7 @@ def main() -> int:
     parser.add_argument("names", nargs="+")
     parser.add_argument("--kernels", choices=KERNELS, required=True)
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--seconds", type=int, required=True, help="of each harness")
+    parser.add_argument("--seconds", type=int, required=True, help="processor time of each harness")
     parser.add_argument("--seed", type=int, required=True)
     args = parser.parse_args()
     most = None if args.seconds >= LONG else SEEDS_A_SECOND * args.seconds
@@ -283,7 +297,7 @@ def _turn(name: str, harness: ModuleType, args: argparse.Namespace) -> bool:
     known = _found(found)
     longest = max((one.stat().st_size for one in (place / "seeds").iterdir()), default=0)
     flags = [
-        f"-max_total_time={args.seconds}",
+        f"-max_total_time={args.seconds * SLOWER}",
         f"-max_len={max(4096, longest + 64)}",
         f"-timeout={SECONDS_EACH}",
         f"-rss_limit_mb={MEGABYTES}",
@@ -296,7 +310,7 @@ def _turn(name: str, harness: ModuleType, args: argparse.Namespace) -> bool:
         str(place / "seeds"),
     ]
     began = time.monotonic()
-    code = _forked(lambda: _fuzz(harness, found, flags), log)
+    code = _forked(lambda: _fuzz(harness, found, flags, args.seconds), log)
     said = log.read_text(errors="replace")
     done = re.findall(r"number_of_executed_units:\s+(\d+)", said) or re.findall(r"^#(\d+)\s", said, re.MULTILINE)
     reached = re.findall(r"\bcov: (\d+)", said)

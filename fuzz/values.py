@@ -1,6 +1,7 @@
 # Invariant: any text or descriptor as a schema gives a type or a KwireError; any bytes as values of any schema give one
-# row for each value, valid to Arrow and the same beside others as by itself; no value raises.
-"""Values of records: what frames them, and Avro, Protobuf and JSON with good schemas and hostile ones."""
+# row for each value, valid to Arrow and the same beside others as by itself; no value raises. MessagePack and CBOR are
+# JSON, or refused; a JSON Schema takes no more steps than it has, and says that a value holds or where it does not.
+"""Values of records: what frames them, Avro, Protobuf and JSON with good and hostile schemas, MessagePack and CBOR."""
 
 from __future__ import annotations
 
@@ -14,27 +15,29 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+import cbor2
 import fastavro
+import msgpack
 import pyarrow as pa
 
 from fuzz import cut, joined
 from kwire import values
 from kwire.errors import KwireError, SchemaError
 from kwire.limits import Limits
-from kwire.values import avro, protobuf
+from kwire.values import avro, binary, protobuf, validity
 from kwire.values import json as of_json
 from kwire.values.catalog import Catalog
 from kwire.values.decoding import Reader
 from kwire.values.framing import KEY, VALUE
 from kwire.values.sources import Schemas
-from kwire.values.written import AVRO, FORMATS, JSON, PROTOBUF, Written, format_of
+from kwire.values.written import AVRO, BARE, FORMATS, JSON, PROTOBUF, Written, format_of
 from tests.support.avro_pairs import Pairs
 
 LIMITS = Limits(decompressed=1 << 20, total=4 << 20)
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 DRAWN = 64
 """Schemas that are drawn, each by the seed that an input has."""
-_COLUMN, _DRAWN, _AVRO, _PROTOBUF, _JSON = range(5)
+_COLUMN, _DRAWN, _AVRO, _PROTOBUF, _JSON, _BARE, _VALID = range(7)
 
 RECORD = {
     "type": "record",
@@ -102,6 +105,18 @@ def seeds() -> Iterator[bytes]:
         pairs = Pairs(random.Random(seed + 1000))
         yield bytes([_DRAWN, seed]) + joined([_avro_value(schema, pairs.value(schema)) for _ in range(3)])
         yield bytes([_AVRO, seed & 1]) + joined([json.dumps(schema).encode(), _avro_value(schema, pairs.value(schema))])
+    for number, dumps in enumerate((msgpack.packb, cbor2.dumps)):
+        several = [{"a": 1, "b": [1.5, None, b"x", "é"]}, [2**63, -5, {3: True}], {"t": {"u": ["v"] * 20}}]
+        yield bytes([_BARE, number]) + joined([dumps(one) for one in several])
+    yield bytes([_BARE, 0]) + joined([msgpack.packb(msgpack.Timestamp(5, 5)), msgpack.packb(msgpack.ExtType(1, b"x"))])
+    for tag, one in ((1, 1.5), (2, b"\1\2"), (4, [-2, 150]), (37, bytes(16)), (35, "a+"), (55799, 1), (5000, [1])):
+        yield bytes([_BARE, 1]) + joined([cbor2.dumps(cbor2.CBORTag(tag, one))])
+    tree = {"$id": "t", "anyOf": [{"type": "string", "pattern": "^(a|b)*$"}, {"items": {"$ref": "#"}}], "maxItems": 3}
+    closed = {**OBJECT, "required": ["a"], "additionalProperties": False, "$defs": {"x": {"$anchor": "y", "not": {}}}}
+    for schema in (OBJECT, tree, closed, {"allOf": [{"$ref": "#/definitions/a"}] * 2, "definitions": {"a": tree}}):
+        yield bytes([_VALID, 0]) + joined(
+            [json.dumps(schema).encode(), b'{"a": 1}', b'[["ab"], []]', b'{"b": 5}', b"{"]
+        )
     yield bytes([_PROTOBUF, 0]) + joined([descriptor(), b"\x08\x05\x12\x01x\x1a\x02\x01\x02", b"\x4a\x02\x08\x01"])
     for one in (OBJECT, {"type": "array", "items": {"$ref": "#/definitions/x"}, "definitions": {"x": OBJECT}}):
         yield bytes([_JSON, 0]) + joined([json.dumps(one).encode(), b'{"a": 1}', b"[1, 2]", b'"x"'])
@@ -118,6 +133,8 @@ def words() -> Iterator[bytes]:
     for one in (*avro_words(), "oneOf", "$ref", "properties", "items", "type", "#/definitions/", "format", "date-time"):
         yield f'"{one}"'.encode()
     yield from (b"\x80\x00", b"\xff\xff\xff\xff\x0f", b"\xff" * 9 + b"\x01", b"__value_schema_id\0", b"content-type\0")
+    yield from (b'"$ref": "#"', b'"allOf":', b'"anyOf": [', b'"not":', b'"pattern": "', b"\xc4\x82", b"\xd9\xd9\xf7")
+    yield from (b"\xdd\xff\xff\xff\xff", b"\xbf", b"\x9f", b"\xff", b"\xd7\xff", b"\xf9\x7e\x00")
     yield from (b"avro/binary+", b"NaN", b"1e999", b"\\ud800", b"null", b"\0\0\0\0\x01", b"\0\0\0\0\x02\0")
 
 
@@ -132,7 +149,7 @@ def check(data: bytes) -> None:
     """Asserts the invariant for one input."""
     if len(data) < 2:
         return
-    kind, how, parts = data[0] % 5, data[1], cut(data[2:], 12)
+    kind, how, parts = data[0] % 7, data[1], cut(data[2:], 12)
     if kind == _COLUMN:
         _column(how, parts)
     elif kind == _DRAWN:
@@ -143,8 +160,41 @@ def check(data: bytes) -> None:
     elif kind == _PROTOBUF:
         _hostile(Written(PROTOBUF, base64.b64encode(parts[0]).decode()) if parts else None, parts[1:])
         protobuf._compiled.cache_clear()
+    elif kind == _BARE:
+        _bare(BARE[how & 1], parts)
+    elif kind == _VALID and parts:
+        _valid(parts[0], parts[1:])
     elif parts:
         _hostile(Written(JSON, parts[0].decode("utf-8", "replace")), parts[1:])
+
+
+def _bare(name: str, some: list[bytes]) -> None:
+    """Values of a format without a schema: what is one is JSON, and of no more than 20 times its size."""
+    made = values.decode(pa.array(some, pa.binary()), name, limits=LIMITS)
+    _same(made, [values.decode(pa.array([one], pa.binary()), name, limits=LIMITS) for one in some], len(some))
+    for data, text in zip(some, made.values.to_pylist(), strict=True):
+        try:
+            assert text == binary.json_text(data, name)
+        except ValueError:
+            # What is no such value may be JSON.
+            assert text is None or text.encode() == data
+            continue
+        assert of_json.wrong(text.encode()) is None
+        assert len(text.encode()) <= 20 * len(data)
+
+
+def _valid(text: bytes, some: list[bytes]) -> None:
+    """A hostile JSON Schema, and values that are held to it: each verdict is that of the value alone."""
+    written = Written(JSON, text.decode("utf-8", "replace"))
+    schemas = Schemas(topics={("t", VALUE): written}).validated()
+    made = values.decode(pa.array(some, pa.binary()), schemas, topics="t", limits=LIMITS)
+    alone = [values.decode(pa.array([one], pa.binary()), schemas, topics="t", limits=LIMITS) for one in some]
+    if "too_large" not in made.status.to_pylist():  # they share a budget
+        _same(made, alone, len(some))
+    plain = values.decode(pa.array(some, pa.binary()), Schemas(topics={("t", VALUE): written}), topics="t")
+    for one, other in zip(made.status.to_pylist(), plain.status.to_pylist(), strict=True):
+        assert (one == "ok") <= (other == "ok"), (one, other)
+    validity._of.cache_clear()
 
 
 def _same(made: Any, alone: list[Any], rows: int) -> None:

@@ -171,7 +171,7 @@ class MissingExtraError(KwireError, ImportError):
 
 _PACKAGES: Final = {
     "capture": ("numba", "llvmlite", "numpy", "pyarrow"),
-    "values": ("google", "grpc_tools", "urllib3"),
+    "values": ("google", "grpc_tools", "jsonschema_rs", "urllib3"),
 }
 
 

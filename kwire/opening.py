@@ -18,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,6 +89,10 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[tuple[Path, str]]:
     if _is_of_the_system(final):
         yield final, "w"
         return
+    if not final.name or final.is_dir():
+        raise OSError(errno.EINVAL, "a folder: the output is a file, which needs a name", public(path))
+    import secrets  # and hmac, and OpenSSL
+
     partial = final.with_name(f".{secrets.token_hex(16)}.partial")
     try:
         # "x" is O_CREAT and O_EXCL: what is there already is neither opened nor followed.

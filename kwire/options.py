@@ -327,8 +327,8 @@ class ValueOptions(TypedDict, total=False):
     schemas: Annotated[
         Any,
         Option(
-            help="where the schemas of values come from: a folder, the URL of a registry, or a capture, segment or "
-            "folder of a broker with the topic _schemas",
+            help="where schemas of values come from: a folder, a registry's URL, or what has the topic _schemas (a "
+            "capture, a segment, a broker's folder); msgpack, cbor and TOPIC=cbor need none",
             kind=PATHS,
             unset="values are bytes",
             flag="--values",
@@ -342,6 +342,17 @@ class ValueOptions(TypedDict, total=False):
             kind=_word("json", "typed"),
             unset="the columns of the table; json on the command line",
             flag="--values-as",
+            tables=("records",),
+        ),
+    ]
+    validate: Annotated[
+        bool,
+        Option(
+            help="with schemas: values in JSON that break their JSON Schema are null, and their status is invalid",
+            kind=SWITCH,
+            default=False,
+            unset="false",
+            flag="--validate",
             tables=("records",),
         ),
     ]
@@ -829,7 +840,7 @@ def check_tables(options: Mapping[str, Any], tables: Iterable[str], called: Call
         option = OPTIONS.get(name)
         if option is None or not option.tables or value == option.default:
             continue
-        if name in OF_VALUES and any(table in option.tables for table in wanted):
+        if name in (*OF_VALUES, "validate") and any(table in option.tables for table in wanted):
             continue  # other tables that are read along have no values
         for table in wanted:
             if table not in option.tables:

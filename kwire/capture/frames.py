@@ -36,7 +36,7 @@ from kwire.tls.suites import suite
 from kwire.tls.verdicts import Verdict
 from kwire.tls.versions import version_name
 
-__all__ = ["REASONS", "Endpoint", "Frame", "Frames", "host", "sentence", "text_of"]
+__all__ = ["REASONS", "SMALL_WINDOW", "Endpoint", "Frame", "Frames", "Gathered", "host", "sentence", "text_of"]
 
 Array = Any
 
@@ -324,6 +324,63 @@ class Frames:
         """What the capture has of a frame, without its size."""
         off, seen = int(self.table["off"][row]), int(self.table["seen"][row])
         return self.data[off : off + seen].tobytes() if off >= 0 else b""
+
+
+class Gathered:
+    """Frames of several windows, as one ``Frames``: to look at a few takes as long as to look at thousands.
+
+    Those of small windows do not wait: somebody may follow a capture that is being made. Nor do large ones: they would
+    be copied.
+    """
+
+    def __init__(self) -> None:
+        self._tables: list[Array] = []
+        self._data: list[memoryview] = []
+        self._size = self._windows = 0
+        self._latest: Frames | None = None
+
+    def put(self, frames: Frames, rows: Array) -> Iterator[Frames]:
+        """Takes some frames of a window. Gives those of windows that have waited for long enough, in order.
+
+        A ``Frames`` that is given may have others than those that were wanted.
+        """
+        size = int(frames["seen"][rows].sum())
+        alone = size > GATHERED_BYTES or int(frames["seen"].sum()) < SMALL_WINDOW
+        # Another table of connections may have others at the same place.
+        if alone or (self._latest is not None and self._latest._connections is not frames._connections):
+            yield from self.rest()
+        if alone:
+            yield frames
+            return
+        if len(rows):
+            table = taken(frames.table, rows)
+            data = memoryview(frames.data)
+            begins = table["off"].tolist()
+            parts = [data[at : at + seen] for at, seen in zip(begins, table["seen"].tolist(), strict=True)]
+            table["off"] = self._size + np.cumsum(table["seen"]) - table["seen"]
+            self._tables.append(table)
+            self._data.append(memoryview(b"".join(parts)))
+            self._size += size
+            self._latest = Frames(table[:0], frames.data[:0], frames._connections, frames._names, frames._pool)
+        self._windows += 1
+        if self._windows >= GATHERED_WINDOWS or self._size > GATHERED_BYTES:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[Frames]:
+        """Those that wait."""
+        latest, tables, data = self._latest, self._tables, self._data
+        self._latest, self._tables, self._data, self._size, self._windows = None, [], [], 0, 0
+        if latest is not None:
+            joined = np.frombuffer(b"".join(data), np.uint8)
+            yield Frames(np.concatenate(tables), joined, latest._connections, latest._names, latest._pool)
+
+
+GATHERED_WINDOWS: Final = 16
+"""Windows whose frames wait for others,"""
+GATHERED_BYTES: Final = 1 << 18
+"""and their bytes, beside those of one window."""
+SMALL_WINDOW: Final = 1 << 20
+"""Bytes of frames of a window whose frames do not wait."""
 
 
 class Frame:

@@ -127,6 +127,15 @@ class _Parser(argparse.ArgumentParser):
         """The flags of this command."""
         return list(self._option_string_actions)
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        # argparse of Python 3.11 drops the value of --group=--, and gives an empty list.
+        if action.option_strings and "--" in arg_strings:
+            given = [self._get_value(action, one) for one in arg_strings]
+            for one in given:
+                self._check_value(action, one)
+            return given if action.nargs in ("+", "*") else given[0]
+        return super()._get_values(action, arg_strings)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         # As argparse does, with the nearest name.
         if action.choices is not None and value not in action.choices:

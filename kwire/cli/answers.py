@@ -5,8 +5,8 @@ They read captures once, and give an answer at the end, as a table, as JSON, as 
 A file that cannot be read, or not to its end, is reported in one line, and the exit code is 2. The answer is that of
 the bytes that could be read.
 
-Captures that ``tcpdump`` has rotated continue each other. A shell does not name them in that order. So they are read in
-order of their first packets, and the next capture knows the names of topics by their ids from those before.
+They are read in order of time (``kwire.cli.captures``), and the next capture knows the names of topics by their ids
+from those before.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from kwire.cli.captures import captures
 from kwire.cli.reading import (
     add_options,
     add_output,
@@ -59,7 +60,9 @@ def add_formats(parser: argparse.ArgumentParser, more: Sequence[str] = ()) -> No
 
 def add_captures(parser: argparse.ArgumentParser) -> None:
     """Adds the captures, how they are read, and ``-o``."""
-    parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture, - for standard input")
+    parser.add_argument(
+        "files", nargs="*", metavar="CAPTURE", help="a capture, a folder with captures, - for standard input"
+    )
     add_output(parser)
     add_options(parser, "ports", "vxlan_ports", "keylog", "topic_ids", "limits")
     parser.set_defaults(more=[], parser=parser)
@@ -90,7 +93,7 @@ class Reader:
 
     def __init__(self, args: argparse.Namespace, files: Sequence[str] | None = None) -> None:
         self._args = args
-        self._files = [*args.files, *args.more] if files is None else list(files)
+        self._files = captures([*args.files, *args.more] if files is None else files)
         self.code: int = 0
         self.encrypted: int = 0
         self.read: bool = False
@@ -104,8 +107,8 @@ class Reader:
         _give_back_large_buffers()
         if getattr(args, "schemas", None) is not None:
             with needed(f"kwire {args.command} --values", "capture"):
-                from kwire.tables.values import schemas_of
-            self.schemas = schemas_of(args.schemas)
+                from kwire.values.sources import Schemas
+            self.schemas = Schemas.of(args.schemas)
 
     def batches(self, tables: Mapping[str, Sequence[str] | None]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of some tables of all captures: a table's name, and a batch."""
@@ -120,7 +123,7 @@ class Reader:
             "schemas": self.schemas if "records" in tables else None,
             "dictionaries": True,
         }
-        for file in in_order(self._files):
+        for file in self._files:
             try:
                 yield from self._of_file(file, tables, how)
             except BrokenPipeError:
@@ -178,32 +181,6 @@ class Reader:
         if not self.encrypted or self._args.format != "html":
             return [*said]
         return [*said, f"{self.encrypted:,} connections over TLS were not decrypted: nothing is known of them."]
-
-
-def in_order(files: Sequence[str]) -> Sequence[str]:
-    """Files in order of their first packets. A file that does not say when that was stays after the one before it."""
-    if len(files) < 2:
-        return files
-    latest = -(1 << 63)
-    keys = []
-    for file in files:
-        begin = _begin(file)
-        latest = latest if begin is None else begin
-        keys.append(latest)
-    return [file for _, file in sorted(zip(keys, files, strict=True), key=lambda one: one[0])]
-
-
-def _begin(file: str) -> int | None:
-    """The time of the first packet of a file, in nanoseconds since 1970."""
-    if not os.path.isfile(file):  # noqa: PTH113 - a pipe is read once
-        return None
-    from kwire.capture.containers import first_time_in
-
-    try:
-        with opened(file) as (stream, _):
-            return first_time_in(stream)[0]
-    except (KwireError, OSError):
-        return None
 
 
 def _as_json(about: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from kwire.cli.hosting import add_arguments, read_script, serve
+from kwire.cli.hosting import add_arguments, check_files, read_script, serve
 from kwire.cli.stderr import BAD_INPUT, print_error, say
 
 if TYPE_CHECKING:
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register", "topics"]
 
+_DIGITS: Final = 9
 EPILOG = """\
 examples:
   kwire broker --release 3.9 --topic orders:3
@@ -48,6 +48,7 @@ def register(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the broker until a signal comes. Returns 0, or 2 for arguments that cannot be used."""
     try:
+        check_files(args)
         broker = _made(args)
     except ValueError as error:
         say(str(error))
@@ -55,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         print_error(error, args.script)
         return BAD_INPUT
+    import asyncio
+
     return asyncio.run(serve(broker, args.pcapng))
 
 
@@ -63,7 +66,7 @@ def topics(named: list[str]) -> dict[str, int]:
     found = {}
     for one in named:
         name, _, count = one.rpartition(":")
-        if not name or not count.isdecimal():
+        if not name or not count.isdecimal() or len(count) > _DIGITS:
             raise ValueError(f"--topic {one}: a name and a number of partitions, such as orders:3")
         found[name] = int(count)
     return found

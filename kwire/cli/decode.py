@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kwire import tables
+from kwire.cli.captures import captures
 from kwire.cli.reading import (
     Names,
     add_options,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kwire.capture.account import Line
+    from kwire.capture.parts import Part
     from kwire.capture.tracker import Tracker
     from kwire.cli.output import Output
     from kwire.log import Segment
@@ -60,6 +62,7 @@ examples:
   kwire decode broker.pcap --api Produce,Fetch                  requests and responses of some APIs
   kwire decode broker.pcap --api Produce --direction response   bodies of one API, of one direction
   tcpdump -i any -U -w - port 9092 | kwire decode -
+  kwire decode rotated/ --across                                a folder of what tcpdump -C has written
   kwire decode -j 4 broker-*.pcap --table records --format parquet -o records.parquet
   kwire decode broker.pcap --keylog keys.log
   kwire decode broker.pcap --table partitions --api OffsetCommit --topic orders --since 2026-11-22T10:30
@@ -91,11 +94,11 @@ def register(subparsers: Any) -> None:
         "decode",
         help="captures and log segments as tables",
         description="Decodes captures (pcap, pcapng; also compressed) of Kafka traffic, and the log "
-        "segments of brokers: .log files, and folders with them.",
+        "segments of brokers: files, and folders with them. Captures are read in order of their first packets.",
         epilog=EPILOG,
     )
     parser.add_argument(
-        "files", nargs="*", metavar="FILE", help="a capture, - for standard input; a segment or a folder"
+        "files", nargs="*", metavar="FILE", help="a capture or a segment, a folder with some, - for standard input"
     )
     parser.add_argument(
         "--table",
@@ -130,6 +133,11 @@ def register(subparsers: Any) -> None:
         default=1,
         metavar="N",
         help="decode N captures or segments at once (default: 1; 0: as many as there are processors)",
+    )
+    parser.add_argument(
+        "--across",
+        action="store_true",
+        help="the captures are one that was cut (tcpdump -C, -G): connections go on from each to the next",
     )
     parser.add_argument(
         "--partition",
@@ -172,16 +180,19 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error("--format parquet needs -o OUT")
     if args.format == "arrow" and args.output is None and sys.stdout.isatty():
         args.parser.error("--format arrow is no text: it needs -o OUT or a pipe")
+    segments = _segments(files)
+    if not segments:
+        files = captures(files)
     if args.output is not None:
         several = args.table if len(args.table or ()) > 1 else ["{table}"]
         check_outputs((*files, *(args.keylog or ())), *{args.output.replace("{table}", one) for one in several})
-    segments = _segments(files)
     if segments:
         for name in (*given(args), "account"):
             if name != "topics" and getattr(args, name) and (name not in OPTIONS or OPTIONS[name].form == CAPTURE):
                 args.parser.error(f"{flag_of(name)} is for captures")
-        if args.follow:
-            args.parser.error("--follow is for captures")
+        for name in ("follow", "across"):
+            if getattr(args, name):
+                args.parser.error(f"{flag_of(name)} is for captures")
         if len(args.topics or ()) > 1:
             args.parser.error("--topic says of which topic segments are: one")
         if args.partition is not None and not args.topics:
@@ -199,6 +210,8 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error("-j is for files that are there: not for --follow and standard input")
     if args.jobs > 1 and args.as_ == "hono":
         args.parser.error("-j is not for --as hono, which remembers devices from one file to the next")
+    if args.across and (args.jobs > 1 or args.follow or "-" in files or args.account):
+        args.parser.error("--across reads files one after the other as one: not with -j, --follow, --account or -")
     args.api = None
     if args.apis and len(args.apis) == 1 and args.table in (None, ["messages"]) and args.as_ is None:
         # The bodies of one API are structs.
@@ -216,6 +229,7 @@ def run(args: argparse.Namespace) -> int:
     if len(wanted) > 1 and args.columns is not None:
         args.parser.error("--columns is for one table")
     with needed("kwire decode", "capture"):
+        from kwire.capture.across import in_order
         from kwire.cli.output import open_output
         from kwire.tables.filters import Filter
         from kwire.tables.reading import chosen_table
@@ -244,6 +258,8 @@ def run(args: argparse.Namespace) -> int:
                 args.only.check(table)
             except ValueError as wrong:
                 args.parser.error(str(wrong))
+            if args.across and table.of_one_file:
+                args.parser.error(f"--across: the rows of {name} are of whole files, which cannot be put together")
             shown, schemas[name] = _chosen(table, args.columns)
             outputs[name] = stack.enter_context(open_output(args.format, path, shown, schemas[name], live=live))
         # What does not end has no end at which this could be said.
@@ -253,9 +269,10 @@ def run(args: argparse.Namespace) -> int:
             code = _decode_at_once(files, args, outputs, schemas)
             _tell(outputs, [] if code else _other_half(args))
             return code
-        for file in files:
+        parts = in_order(range(len(files))) if args.across else ((None, None) for _ in files)
+        for file, (part, ended) in zip(files, parts, strict=True):
             try:
-                _tell(outputs, decode(file, args, outputs, memory, keys))
+                _tell(outputs, decode(file, args, outputs, memory if part is None else part.memory, keys, part, ended))
             except BrokenPipeError:
                 raise
             except (KwireError, OSError) as error:
@@ -271,9 +288,14 @@ def run(args: argparse.Namespace) -> int:
 def _open_schemas(args: argparse.Namespace, how: Any) -> None:
     """Opens ``--values``. What names none of the columns gets values as JSON. Raises ``KwireError``, ``OSError``."""
     if not args.schemas:
-        if args.values or args.mask:
-            args.parser.error(f"{flag_of('values' if args.values else 'mask')} goes with {flag_of('schemas')}")
+        for name in ("values", "mask", "validate"):
+            if getattr(args, name):
+                args.parser.error(f"{flag_of(name)} goes with {flag_of('schemas')}")
         return
+    if args.values == "typed" and len(args.topics or ()) != 1:
+        args.parser.error(
+            f"{flag_of('values')} typed needs one topic, whose schema is the type: give {flag_of('topics')}"
+        )
     from kwire.tables.reading import settled_values
 
     settled_values(how)
@@ -457,16 +479,13 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
     table = tables.table(wanted[0], tables.LOG)
     if args.deep and table.deep is not None:
         table = table.deep
-    if args.values == "typed" and len(args.topics or ()) != 1:
-        args.parser.error(
-            f"{flag_of('values')} typed needs one topic, whose schema is the type: give {flag_of('topics')}"
-        )
     how = _of_segments(args)
     names = args.columns
-    if args.schemas or args.values or args.mask:
-        how |= {"schemas": args.schemas, "mask": args.mask, "values": args.values}
+    if args.schemas or args.values or args.mask or args.validate:
+        how |= {"schemas": args.schemas, "mask": args.mask, "values": args.values, "validate": args.validate}
         _open_schemas(args, how)
         way = how.pop("values")
+        del how["validate"]
         if way == "typed" or (way == "json" and names is None):
             from kwire.tables.values import as_json, typed
 
@@ -523,8 +542,13 @@ def decode(
     outputs: Mapping[str, Output],
     memory: dict[str, Any],
     keys: KeyLog | None,
+    part: Part | None = None,
+    ended: Callable[[Tracker], None] | None = None,
 ) -> list[str]:
-    """Decodes a capture. Returns the notes about it. Raises ``KwireError``, ``OSError``."""
+    """Decodes a capture, or a part of one that was cut (``kwire.capture.across.in_order``).
+
+    Returns the notes about it. Raises ``KwireError``, ``OSError``.
+    """
     from kwire.tables import reading
 
     name = "standard input" if file == "-" else file
@@ -534,13 +558,20 @@ def decode(
     rows = 0
     wanted = dict.fromkeys(outputs, args.columns)
     live = is_live(file, follow=args.follow)
+
+    def at_end(tracker: Tracker) -> None:
+        read.append(tracker)
+        if ended is not None:
+            ended(tracker)
+
     with opened(file, follow=args.follow) as (stream, size), progress_bar(name, size, *outputs.values()) as progress:
         found = reading.read(
             stream,
             wanted,
             name=name,
             memory=memory,
-            on_end=read.append,
+            part=part,
+            on_end=at_end,
             on_account=lines.extend if args.account else None,
             **args.how | {"live": live, "progress": progress, "on_note": notes.append, "keylog": keys},
         )

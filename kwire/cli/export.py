@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from kwire.cli.captures import captures
 from kwire.cli.reading import add_options, check_outputs, given, opened, opened_keylog, progress_bar
 from kwire.errors import CaptureError, KwireError, needed
 from kwire.options import FilterOptions, TrafficOptions, chosen
@@ -40,7 +41,9 @@ def register(subparsers: Any) -> None:
         "connections that are wanted (--pcapng).",
         epilog=EPILOG,
     )
-    parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture, - for standard input")
+    parser.add_argument(
+        "files", nargs="*", metavar="CAPTURE", help="a capture, a folder with captures, - for standard input"
+    )
     parser.add_argument(
         "--otlp",
         metavar="FILE",
@@ -55,7 +58,7 @@ def register(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Exports captures. Returns 0, or 2 if one could not be read to its end."""
-    args.files = [*args.files, *args.more]
+    args.files = captures([*args.files, *args.more])
     if not args.files:
         args.parser.error("the following arguments are required: CAPTURE")
     if args.otlp is None and args.pcapng is None:

@@ -8,6 +8,7 @@ Rules kept here:
 - A batch is written some thousand rows at a time. Their columns are brought together in one array. This takes little
   memory, whatever the batch is a slice of.
 - Values that the kernel does not write (floats, maps, lists of such) are made into JSON text in Python, one by one.
+  Times, dates and decimals, which JSON does not have, are made into it by Arrow (``kwire.values.texts``).
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ import pyarrow.compute as pc
 from kwire.kernels.engine import MACHINE, Engine
 from kwire.kernels.lines import CELL, MAX_DEPTH, Show, write_lines
 from kwire.kernels.texts import ROOM
+from kwire.tables.terminal import in_json
+from kwire.values.texts import json_texts, times
 from kwire.wire import finite
 
-__all__ = ["BODY", "csv_lines", "json_encode", "json_lines"]
+__all__ = ["BODY", "as_texts", "csv_lines", "json_encode", "json_lines"]
 
 Array = Any
 
@@ -61,6 +64,19 @@ def json_lines(batch: pa.RecordBatch, engine: Engine = MACHINE) -> Iterator[byte
             made.value(part.column(name), prefix.encode(), raw=raw and name == BODY)
         made.end(b"}\n")
         yield from made.run(part.num_rows, engine)
+
+
+def as_texts(batch: pa.RecordBatch, *, nested: bool = False) -> tuple[pa.RecordBatch, set[str]]:
+    """``batch`` with columns of types that JSON does not have as JSON text, and their names. ``nested``: only of lists
+    and structs."""
+    names = set()
+    for number, field in enumerate(batch.schema):
+        if not in_json(field.type) and (
+            pa.types.is_nested(field.type) if nested else not pa.types.is_timestamp(field.type)
+        ):
+            batch = batch.set_column(number, field.name, json_texts(batch.column(number)))
+            names.add(field.name)
+    return batch, names
 
 
 def csv_lines(batch: pa.RecordBatch, engine: Engine = MACHINE, *, guarded: bool) -> Iterator[bytes]:
@@ -155,11 +171,9 @@ class _Program:
             return False
         return True
 
-    def value(self, column: pa.Array, prefix: bytes, *, raw: bool = False, inside: bool = False) -> None:
-        """Adds a column as JSON. ``raw``: it is JSON already. ``inside``: of a list or struct."""
+    def value(self, column: pa.Array, prefix: bytes, *, raw: bool = False) -> None:
+        """Adds a column as JSON. ``raw``: it is JSON already."""
         type_ = column.type
-        if pa.types.is_timestamp(type_) and inside:
-            raise TypeError("times inside of lists are not written")
         if self._plain(column, prefix):
             return
         if pa.types.is_string(type_):
@@ -170,14 +184,14 @@ class _Program:
             at, first, last = self._offsets(column)
             begin = self._add(Show.LIST, prefix, valid=self._valid(column), offsets=at, values=first)
             inner = len(self._code)
-            self.value(column.values.slice(first, last - first), b"", inside=True)
+            self.value(column.values.slice(first, last - first), b"")
             self._add(Show.NEXT, target=inner)
             begin["target"] = len(self._code)
         elif pa.types.is_struct(type_) and _is_simple(type_):
             begin = self._add(Show.STRUCT, prefix, valid=self._valid(column))
             for k in range(type_.num_fields):
                 name = ("," if k else "{") + json_encode(type_.field(k).name) + ":"
-                self.value(column.field(k), name.encode(), inside=True)
+                self.value(column.field(k), name.encode())
             self._add(Show.TEXT, b"}" if type_.num_fields else b"{}")
             begin["target"] = len(self._code)
         else:
@@ -185,6 +199,10 @@ class _Program:
 
     def field(self, column: pa.Array, prefix: bytes, engine: Engine, *, guarded: bool) -> None:
         """Adds a column as a field of CSV: what is nested as JSON."""
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if pa.types.is_fixed_size_binary(column.type):
+            column = column.cast(pa.binary())
         type_ = column.type
         if self._plain(column, prefix):
             return
@@ -197,10 +215,14 @@ class _Program:
             made.end(b"\n")
             texts = b"".join(made.run(len(column), engine)).decode().split("\n")[:-1]
             column = pa.array(texts, pa.string(), mask=column.is_null().to_numpy(zero_copy_only=False))
+        elif pa.types.is_timestamp(type_) or pa.types.is_date(type_):
+            column = times(column)
         elif pa.types.is_floating(type_):
             column = pa.array([None if one is None else one.strip('"') for one in _floats(column)], pa.string())
-        else:
+        elif pa.types.is_string(type_):
             column = _without_formulas(column)
+        else:
+            column = column.cast(pa.string())
         self._string(Show.FIELD, column, prefix, quoted=int(guarded))
 
     def run(self, rows: int, engine: Engine) -> Iterator[bytes]:
@@ -257,6 +279,9 @@ def _is_simple(type_: pa.DataType, depth: int = 0) -> bool:
 
 def _texts(column: pa.Array) -> list[str | None]:
     """Each value as JSON text. None for null."""
+    if not in_json(column.type):
+        made: list[str | None] = json_texts(column).to_pylist()
+        return made
     if pa.types.is_floating(column.type):
         return _floats(column)
     values = column.to_pylist()

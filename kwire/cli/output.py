@@ -36,7 +36,7 @@ from typing import IO, Any, Final, cast
 
 import pyarrow as pa
 
-from kwire.cli.lines import BODY, csv_lines, json_encode, json_lines, no_formula
+from kwire.cli.lines import BODY, as_texts, csv_lines, json_encode, json_lines, no_formula
 from kwire.kernels.engine import MACHINE, choose
 from kwire.opening import replaced as _replaced
 from kwire.tables.showing import Column
@@ -124,13 +124,13 @@ class JsonLinesOutput(_Lines):
         if self._by_column():
             self._put(json_lines(batch))
             return
+        batch, raw = as_texts(batch)
+        if BODY in batch.schema.names and pa.types.is_string(batch.schema.field(BODY).type):
+            raw.add(BODY)
         for row in rows_of(batch):
-            if not isinstance(row.get(BODY, {}), str | None):
-                self._write(json_encode(row))
-                continue
-            # The body is JSON already. It goes in as it is.
+            # What is JSON already goes in as it is.
             members = (
-                f"{json_encode(name)}:{value if name == BODY and value is not None else json_encode(value)}"
+                f"{json_encode(name)}:{value if name in raw and value is not None else json_encode(value)}"
                 for name, value in row.items()
             )
             self._write(f"{{{','.join(members)}}}")
@@ -148,14 +148,17 @@ class CsvOutput(_Lines):
     def __init__(self, file: IO[str], schema: pa.Schema) -> None:
         super().__init__(file)
         file.write(",".join(map(_field, schema.names)) + "\n")
-        self._texts = [pa.types.is_string(one) for one in schema.types]
+        self._texts = [pa.types.is_string(one) or pa.types.is_dictionary(one) for one in schema.types]
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes the rows of ``batch``."""
         if self._by_column():
             self._put(csv_lines(batch, guarded=self.to_terminal))
             return
+        batch, raw = as_texts(batch, nested=True)
         for row in rows_of(batch):
+            for name in raw:
+                row[name] = None if row[name] is None else _OBEYED.sub(_escaped, row[name])
             self._file.write(",".join(map(self._of, row.values(), self._texts)) + "\n")
 
     def _of(self, value: Any, is_text: bool) -> str:

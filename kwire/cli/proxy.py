@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import ssl
+import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kwire.cli.hosting import add_arguments, read_script, serve
+from kwire.cli.hosting import add_arguments, check_files, read_script, serve
 from kwire.cli.stderr import BAD_INPUT, print_error, say
+from kwire.naming import public
 
 if TYPE_CHECKING:
     from kwire.testing.proxy import Proxy
@@ -59,13 +60,20 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         say(str(error))
         return BAD_INPUT
+    import asyncio
+
     return asyncio.run(serve(proxy, args.pcapng))
 
 
 def _made(args: argparse.Namespace) -> Proxy:
     """Raises ``ValueError`` and ``OSError``."""
+    import ssl
+
     from kwire.testing.proxy import Proxy
 
+    check_files(args, args.certificate, args.key, args.upstream_ca)
+    if args.key and not args.certificate:
+        raise ValueError("--key needs --certificate: without one, the proxy speaks no TLS to clients")
     script = read_script(args.script)
     if script.topics:
         raise ValueError("a proxy makes no topics: those of the script are for kwire broker")
@@ -75,9 +83,12 @@ def _made(args: argparse.Namespace) -> Proxy:
     theirs, upstream = None, None
     if args.certificate:
         theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        theirs.load_cert_chain(args.certificate, args.key)
+        with _named(args.certificate, args.key):
+            # A key with a password would ask for it on the terminal.
+            theirs.load_cert_chain(args.certificate, args.key, lambda: "")
     if args.upstream_tls or args.upstream_ca:
-        upstream = ssl.create_default_context(cafile=args.upstream_ca)
+        with _named(args.upstream_ca):
+            upstream = ssl.create_default_context(cafile=args.upstream_ca)
     proxy = Proxy(
         args.upstream,
         host=host.strip("[]") or "127.0.0.1",
@@ -88,3 +99,20 @@ def _made(args: argparse.Namespace) -> Proxy:
     )
     proxy.add_rules(script.rules)
     return proxy
+
+
+@contextlib.contextmanager
+def _named(*files: str | None) -> Iterator[None]:
+    """Lets errors name the files, which those of ``ssl`` do not. Raises ``ValueError``."""
+    import ssl
+
+    names = " and ".join(public(one) for one in files if one)
+    try:
+        yield
+    except ssl.SSLError as error:
+        reason = (error.reason or str(error)).replace("_", " ").lower()
+        raise ValueError(
+            f"{names}: no certificate in PEM with its key, or one that cannot be used ({reason})"
+        ) from None
+    except OSError as error:
+        raise ValueError(f"{names}: {error.strerror}") from None

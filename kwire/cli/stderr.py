@@ -57,7 +57,7 @@ def worded(error: KwireError | OSError, file: str | None = None) -> str:
 def _way_out(error: OSError, name: str) -> str | None:
     """In place of the system's words: what to do, where a newcomer cannot see it."""
     if isinstance(error, IsADirectoryError):
-        return f"a folder, not a file: name those in it, such as {Path(name) / '*.pcap'}"
+        return "a folder, not a file: commands that take several captures read those in a folder"
     if isinstance(error, FileNotFoundError) and "://" not in name and not Path(name).parent.exists():
         return f"{error.strerror}: its folder is missing too"
     return None

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from kwire.cli import answers
+from kwire.cli.captures import captures
 from kwire.cli.reading import check_outputs, given, named_topics, opened, opened_keylog
 from kwire.errors import KwireError, needed
 from kwire.naming import public
@@ -48,7 +49,7 @@ def register(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Tells the story. Returns 0, or 2 if a capture could not be read to its end."""
-    files = [*args.files, *args.more]
+    files = captures([*args.files, *args.more])
     if not files:
         args.parser.error("the following arguments are required: CAPTURE")
     if args.format == "parquet" and args.output is None:
@@ -95,12 +96,11 @@ def _read(args: argparse.Namespace, files: list[str], story: Story) -> int:
     names = ["standard input" if file == "-" else file for file in files]
     with ExitStack() as stack:
         try:
-            order = list(answers.in_order(files))
-            sources = [stack.enter_context(opened(file))[0] for file in order]
+            sources = [stack.enter_context(opened(file))[0] for file in files]
             if len(sources) == 1:
                 found = reading.read(sources[0], story.tables, name=names[0], **how)
             else:
-                found = reading.read_in_order(sources, story.tables, order, **how)
+                found = reading.read_in_order(sources, story.tables, files, **how)
             for name, batch in found:
                 story.add(name, batch)
         except BrokenPipeError:

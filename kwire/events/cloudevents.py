@@ -46,13 +46,13 @@ from __future__ import annotations
 import base64
 import copy
 import json
-import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
+from kwire import strict
 from kwire.errors import DecodeError, EncodeError, MissingExtraError
 from kwire.events import media
 from kwire.limits import DEFAULT_LIMITS, Limits, check_limits
@@ -669,63 +669,17 @@ and none in another would be worse than a limit.
 """
 
 
-def _nesting(text: str) -> int:
-    """How deep the arrays and objects of a JSON text are nested."""
-    if text.count("[") + text.count("{") <= DEEPEST:
-        return 0
-    depth = most = 0
-    for match in _BRACKETS.finditer(text):
-        mark = match[0]
-        if mark in "[{":
-            depth += 1
-            most = max(most, depth)
-        elif mark in "]}":
-            depth -= 1
-    return most
-
-
-# A string without its end is taken up to the end of the text. Looking for another start in it would take quadratic
-# time.
-_BRACKETS: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{\]}]', re.DOTALL)
-
-
 def parse_json(value: bytes) -> Any:
     """A JSON text in UTF-8 (RFC 8259).
 
     None where it is none, repeats a name, has half a surrogate pair, or is nested deeper than ``DEEPEST``.
     """
     try:
-        text = value.decode()
-        if _nesting(text) > DEEPEST:
-            return None
-        found = _DECODER.decode(text)
-        if "\\u" in text:
-            json.dumps(found, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
+        return strict.read(value, DEEPEST, whole=True)
+    except ValueError:
         return None
-    return found
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("a name is repeated")
-    return members
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def _finite(text: str) -> float:
-    # 1e400 is JSON, and would become an infinity, which is none and could not be written again.
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError(f"{text} is beyond a float")
-    return number
-
-
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 

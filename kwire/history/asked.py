@@ -11,18 +11,19 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
-from kwire.history.steps import Step, saved, step_of
+from kwire.history.steps import Step, Window, request_of, saved, step_of
 
-__all__ = ["MOST_WAITING", "Asked", "request_of"]
+__all__ = ["MOST_WAITING", "Asked"]
 
 MOST_WAITING: Final = 1 << 14
 """Requests that wait at once (int)."""
 MOST_BYTES: Final = 8 << 20
 """Bytes of their frames (int). What they say may take thirty times as much memory."""
 
+Array = Any
 _Key = tuple[int, int]
 _Asked = dict[tuple[str | None, str], Step]
 
@@ -53,7 +54,7 @@ class Asked:
         if self._answered[0] != step.frame:
             self._answered = (step.frame, self._left(key))
         asked = self._answered[1]
-        request = request_of(asked, step)
+        request = request_of(asked, step.owner, step.place)
         if request is None or request.api != step.api:
             return step
         return step._replace(owner=request.owner, request=request)
@@ -61,6 +62,17 @@ class Asked:
     def has_room(self, count: int, size: int) -> bool:
         """Whether so many more requests with so many bytes may wait, and all others stay."""
         return len(self._waiting) + count <= MOST_WAITING and self._size + size <= MOST_BYTES
+
+    def waits(self, window: Window, asks: Array) -> bool:
+        """Whether a request waits that has the connection and correlation id of one of some others."""
+        if not self._waiting:
+            return False
+        keys = zip(window.connections[asks].tolist(), window.ids[asks].tolist(), strict=True)
+        return any(key in self._waiting for key in keys)
+
+    def owners(self, connection: int, id_: int) -> Iterator[str | None]:
+        """Whose the request is that waits for a response with this correlation id."""
+        return (owner for owner, _ in self._waiting.get((connection, id_), ()))
 
     def passed(self, connection: int, id_: int) -> None:
         """A request whose response is known already takes the place of one that waits."""
@@ -90,13 +102,3 @@ class Asked:
             steps = [step_of(one) for one in some]
             self._waiting[steps[0].connection, steps[0].id] = {(one.owner, one.place): one for one in steps}
             self._size += steps[0].size
-
-
-def request_of(asked: Mapping[tuple[str | None, str], Step], step: Step) -> Step | None:
-    """The step of a request that a response answers."""
-    if step.owner is not None:
-        return asked.get((step.owner, step.place))
-    first = next(iter(asked.values()), None)
-    if first is None:
-        return None
-    return asked.get((first.owner, step.place)) or asked.get((first.owner, "")) or first

@@ -51,9 +51,9 @@ def asked(group: Group, step: Step) -> Iterator[Row]:
     one.heard = group.now
 
 
-def is_quiet(one: Member, said: Said, time: int) -> bool:
-    """Whether a heartbeat says nothing but that its member is there."""
-    return one.epoch is not None and (not one.session or one.heard is None or time - one.heard < one.session * MS)
+def is_quiet(one: Member, said: Said, waited: int) -> bool:
+    """Whether a heartbeat says nothing but that its member is there. ``waited``: nanoseconds since it was heard."""
+    return one.epoch is not None and (not one.session or waited < one.session * MS)
 
 
 def answered(group: Group, step: Step, request: Step) -> Iterator[Row]:

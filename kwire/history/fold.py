@@ -12,16 +12,22 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kwire import stored
-from kwire.history.asked import Asked, request_of
+from kwire.history.asked import Asked
+from kwire.history.beats import Beat, Beats
 from kwire.history.steps import NOBODY, OK, Reader, Said, Step, Window, saved, step_of
-from kwire.kernels.layouts import NO_TIME
 
 __all__ = ["GIVEN_UP", "STATUSES", "UNPAIRED", "Fold", "History", "Row", "Story"]
+
+_FEW: Final = 1 << 6
+_MANY: Final = 1 << 11
+"""Frames that are looked at together, at least and at most."""
+
+_Key = tuple[str, str]
 
 Row = dict[str, Any]
 """Type: the columns of a row by name. Times are nanoseconds since 1970."""
@@ -57,16 +63,13 @@ class Fold:
         """The rows that a step gives. Steps come in order of time."""
         raise NotImplementedError
 
-    def asks(self, kind: int, said: Said, time: int) -> bool:
-        """Takes a request that changes nothing but when something was last heard. False: it may be more than that, and
+    def beats(self, beats: Sequence[Beat], now: int, broker: tuple[str, int]) -> bool:
+        """Takes exchanges that change nothing but when something was last heard. False: they may be more than that, and
         nothing was taken.
 
-        What ``take`` would do with the same step, quickly. ``kind`` is that of ``kind_of``. ``time``: nanoseconds.
+        What ``take`` would do with all of their steps, quickly. ``now``: the time of the last frame, ``broker``: who
+        answered last.
         """
-        return False
-
-    def answers(self, kind: int, said: Said, asked: Said, end: tuple[int, tuple[str, int]]) -> bool:
-        """The same for the response to such a request. ``asked``: what that said. ``end``: when, and which broker."""
         return False
 
     def over(self) -> Iterable[Row]:
@@ -110,15 +113,6 @@ class History:
     errors: frozenset[int] = frozenset()
 
 
-class _Quick(NamedTuple):
-    """A request that changed nothing: whose it is, the fold that took it, what it says, and what its response says."""
-
-    key: tuple[str, str]
-    fold: Fold
-    said: Said
-    told: Said
-
-
 class Story:
     """The histories of all owners that steps are of."""
 
@@ -128,6 +122,7 @@ class Story:
         self._folds: dict[tuple[str, str], Fold] = {}
         self._last: dict[tuple[str, str], Step] = {}
         self._size = 0
+        self._at_once = _FEW
 
     def window(self, window: Window) -> Iterator[Row]:
         """The rows that the frames of a window give."""
@@ -138,40 +133,71 @@ class Story:
         if self._history.at_end:
             yield from self._in_pairs(window)
             return
-        quick: dict[int, _Quick] = {}
-        """By the number of the response: requests that changed nothing."""
-        pairs, times = window.pairs, window.times
-        for number in range(len(window)):
-            pair = pairs[number]
-            asked = quick.pop(number, None)
-            if asked is not None:
-                key, fold, said, told = asked
-                end = times[number], window.ends(number)[1]
-                if self._folds.get(key) is fold and fold.answers(window.kinds[number], told, said, end):
-                    self._folds[key] = self._folds.pop(key)
-                    continue
-                request = next(window.steps(pair))
+        first = 0
+        while first < len(window):
+            some = range(first, min(first + self._at_once, len(window)))
+            left, moved = self._quick(window, some)
+            # Where much happens in groups, some frames of one do not make many others slow.
+            self._at_once = _FEW if left else min(2 * self._at_once, _MANY)
+            first = some.stop
+            for number in left:
+                while moved and moved[-1][0] < number:
+                    self._moves(moved.pop()[1])
                 for step in window.steps(number):
-                    yield from self.fold(step._replace(owner=request.owner, request=request))
+                    yield from self.take(step)
+            while moved:
+                self._moves(moved.pop()[1])
+
+    def _moves(self, key: _Key) -> None:
+        """A fold that took something stands last."""
+        self._folds[key] = self._folds.pop(key)
+
+    def _quick(self, window: Window, some: range) -> tuple[Iterable[int], list[tuple[int, _Key]]]:
+        """Takes the exchanges of folds of which nothing else is among some frames, where they change nothing.
+
+        Gives the frames that are left, and each fold that took some with its last frame, the last one first.
+        """
+        beats = Beats(window, some)
+        # A fold that is given up meanwhile begins anew. And an answer to a request that waits is none of these.
+        if self._size + window.size > self._history.most or self._asked.waits(window, beats.asks):
+            return some, []
+        of: dict[str, list[int]] = {}
+        said: list[tuple[Said, Said]] = []
+        slow: set[str | None] = set()
+        for number, (ask, answer) in enumerate(beats.first):
+            asked, told = window.says(ask), window.says(answer)
+            said.append((asked[0][2], told[0][2]) if asked and told else ({}, {}))
+            if len(asked) == len(told) == 1 and not asked[0][1] and told[0][:2] == (None, ""):
+                of.setdefault(asked[0][0] or NOBODY, []).append(number)
+            else:
+                slow.update(one[0] for one in (*asked, *told))
+        for frame in beats.others.tolist():
+            slow.update(one[0] for one in window.says(frame))
+            slow.update(self._asked.owners(int(window.connections[frame]), int(window.ids[frame])))
+        taken: set[int] = set()
+        moved = []
+        for owner, numbers in of.items():
+            fold = None if owner in slow else self._folds.get((owner, ""))
+            if fold is None:
                 continue
-            if pair > number and times[number] != NO_TIME and times[pair] != NO_TIME:
-                one = self._quick(window, number, pair)
-                if one is not None:
-                    quick[pair] = one
-                    continue
-            for step in window.steps(number):
-                yield from self.take(step)
+            last = beats.last(numbers)
+            some_beats = [beats.beat(one, *said[one]) for one in beats.in_order(numbers)]
+            if fold.beats(some_beats, int(window.times[last]), window.ends(last)[1]):
+                taken.update(numbers)
+                moved.append((last, (owner, "")))
+        return beats.without(taken), sorted(moved, reverse=True)
 
     def _in_pairs(self, window: Window) -> Iterator[Row]:
         """``window``, where what is said last is remembered: requests need not wait whose responses are there."""
-        pairs, kinds = window.pairs, window.kinds
+        lists = window.lists
+        pairs, kinds = lists.pairs, lists.kinds
         waiting: dict[int, dict[tuple[str | None, str], Step]] = {}
         for number in range(len(window)):
             pair = pairs[number]
             if pair > number and kinds[pair] == kinds[number] + 1:
                 steps = list(window.steps(number))
                 if all(one.owner is not None for one in steps):
-                    self._asked.passed(window.connections[number], window.ids[number])
+                    self._asked.passed(lists.connections[number], lists.ids[number])
                     waiting[pair] = {(one.owner, one.place): one for one in steps}
                     for step in steps:
                         yield from self.fold(step)
@@ -180,33 +206,8 @@ class Story:
                     yield from self.take(step)
                 continue
             asked = waiting.pop(number, None)
-            for step in window.steps(number):
-                request = None if asked is None else request_of(asked, step)
-                if asked is None:
-                    yield from self.take(step)
-                elif request is None:
-                    yield from self.fold(step)
-                else:
-                    yield from self.fold(step._replace(owner=request.owner, request=request))
-
-    def _quick(self, window: Window, number: int, pair: int) -> _Quick | None:
-        """Takes a request that changes nothing, if a response follows that may be the same."""
-        kind = window.kinds[number]
-        found = window.known(number)
-        if found is None or len(found) != 1 or window.kinds[pair] != kind + 1:
-            return None
-        owner, place, said = found[0]
-        if owner is None or place:
-            return None
-        key = (owner, "")
-        fold, told = self._folds.get(key), window.known(pair)
-        if fold is None or told is None or len(told) != 1 or told[0][:2] != (None, ""):
-            return None
-        if not fold.asks(kind, said, window.times[number]):
-            return None
-        self._asked.passed(window.connections[number], window.ids[number])
-        self._folds[key] = self._folds.pop(key)
-        return _Quick(key, fold, said, told[0][2])
+            for step in window.steps(number, asked):
+                yield from self.take(step) if asked is None else self.fold(step)
 
     def take(self, step: Step) -> Iterator[Row]:
         """The rows that a step gives, as the capture has it."""
@@ -274,7 +275,7 @@ class Story:
             if last is not None:
                 self._last[owner, place] = step_of(last)
 
-    def _saved(self, key: tuple[str, str]) -> list[Any] | None:
+    def _saved(self, key: _Key) -> list[Any] | None:
         last = self._last.get(key)
         return None if last is None else saved(last._replace(request=None, said={}))
 

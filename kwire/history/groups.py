@@ -10,8 +10,8 @@ Rules kept here:
   begins one. Without such a request, it is a member whose session timeout was over. Else it is not in the capture.
 - Where the capture began within the life of a group, the cause of what was going on is not known.
 - What a member has is known from its joining on, or from the first assignment that names all it has.
-- Most heartbeats and commits change nothing but when a member was last heard. ``asks`` and ``answers`` take these. They
-  do what ``take`` does, or leave all as it is and say so.
+- Most heartbeats and commits change nothing but when a member was last heard. ``beats`` takes these. It does what
+  ``take`` does, or leaves all as it is and says so.
 - A late heartbeat of a classic group is later than its session timeout. The other protocols do not tell it: there, a
   heartbeat is late after three of the intervals that the broker asked for.
 
@@ -20,11 +20,12 @@ Source: Kafka's GroupCoordinator and GroupMetadataManager; KIP-62, KIP-345, KIP-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from kwire import stored
 from kwire.history import classic, reconciling
+from kwire.history.beats import Beat
 from kwire.history.fold import GIVEN_UP, Fold, History, Row
 from kwire.history.group_steps import CLASSIC, HEARTBEATS, KINDS, READS
 from kwire.history.members import MS, NOT_CAPTURED, Cause, Member, Parts, Rebalance, duration, flat, listed
@@ -139,8 +140,7 @@ class Group(Fold):
             yield from classic.asked(self, step)
         elif step.api in HEARTBEATS:
             yield from reconciling.asked(self, step)
-        elif step.api == ApiKey.OFFSET_COMMIT and self.kind == "classic":
-            # A commit counts as a sign of life (KIP-62).
+        elif self._is_sign(step.api):
             one = self.members.get(step.said["member"])
             if one is not None and one.interval == 0:
                 one.heard = self.now
@@ -155,39 +155,42 @@ class Group(Fold):
         else:
             yield from self._committed(step, request)
 
-    def asks(self, kind: int, said: Said, time: int) -> bool:
-        api = kind >> 1
-        if api in _COMMITS:
-            self.now = time
-            if api == ApiKey.OFFSET_COMMIT and self.kind == "classic":
-                one = self.members.get(said["member"])
-                if one is not None and one.interval == 0:
-                    one.heard = time
-            return True
-        of = _QUIET.get(api)
-        if of is None or of[0] != self.kind:
+    def beats(self, beats: Sequence[Beat], now: int, broker: tuple[str, int]) -> bool:
+        first, latest = min(one.earliest for one in beats), max(one.latest for one in beats)
+        if not all(self._is_quiet(one, first, latest) for one in beats):
             return False
-        one = self.members.get(said["member"])
-        if one is None or not of[1](one, said, time):
-            return False
-        self.now = one.heard = time
-        one.was_silent = None
-        if said.get("instance") is not None:
-            one.instance = said["instance"]
+        for beat in beats:
+            one = self.members.get(beat.asked["member"])
+            if beat.kind >> 1 not in _COMMITS:
+                assert one is not None
+                one.heard, one.was_silent = beat.last, None
+                if beat.asked.get("instance") is not None:
+                    one.instance = beat.asked["instance"]
+            elif self._is_sign(beat.kind >> 1) and one is not None and one.interval == 0:
+                one.heard = beat.last
+        self.now, self.broker = now, broker
         return True
 
-    def answers(self, kind: int, said: Said, asked: Said, end: tuple[int, tuple[str, int]]) -> bool:
-        if said["code"] or said.get("codes"):
-            return False
+    def _is_quiet(self, beat: Beat, first: int, latest: int) -> bool:
+        """Whether exchanges change nothing. ``first`` and ``latest``: times of all requests."""
+        kind, said, told = beat[:3]
         api = kind >> 1
-        if api not in _COMMITS and _QUIET[api][0] != self.kind:
+        if told["code"] or told.get("codes"):
             return False
-        if api == ApiKey.HEARTBEAT and asked["generation"] != self.epoch:
+        if api in _COMMITS:
+            return True
+        of = _QUIET.get(api)
+        one = None if of is None else self.members.get(said["member"])
+        if of is None or of[0] != self.kind or one is None:
             return False
-        if api in HEARTBEATS and not reconciling.is_settled(self, said, asked):
+        since = first if one.heard is None else min(first, one.heard)
+        if not of[1](one, said, latest - since):
             return False
-        self.now, self.broker = end
-        return True
+        return said["generation"] == self.epoch if api == ApiKey.HEARTBEAT else reconciling.is_settled(self, told, said)
+
+    def _is_sign(self, api: int) -> bool:
+        """Whether a commit counts as a sign of life (KIP-62)."""
+        return api == ApiKey.OFFSET_COMMIT and self.kind == "classic"
 
     # --- the coordinator ----------------------------------------------------------------------------------------------
 

@@ -65,14 +65,14 @@ def asked(group: Group, step: Step) -> Iterator[Row]:
     yield from _owns(group, one, said.get("has", said.get("tasks")))
 
 
-def is_quiet(one: Member, said: Said, time: int) -> bool:
-    """Whether a heartbeat says nothing but that its member is there."""
+def is_quiet(one: Member, said: Said, waited: int) -> bool:
+    """Whether a heartbeat says nothing but that its member is there. ``waited``: nanoseconds since it was heard."""
     if said["epoch"] <= 0 or one.epoch is None or said.get("rebalance", -1) > 0 or said["topics"] is not None:
         return False
     if said.get("has", said.get("tasks")) is not None:
         return False
     most = LATE * one.interval * MS
-    return not most or one.heard is None or time - one.heard < most
+    return not most or waited < most
 
 
 def is_settled(group: Group, said: Said, asked: Said) -> bool:

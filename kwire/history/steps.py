@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -26,7 +28,9 @@ from kwire import stored
 from kwire.capture.frames import Frames
 from kwire.codec.redacting import emptied
 from kwire.errors import KwireError
+from kwire.kernels.engine import choose
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
+from kwire.kernels.names import NameTable
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.protocol.headers import decode_request, decode_response
 from kwire.wire import ZERO_UUID, uuid_text
@@ -47,6 +51,7 @@ __all__ = [
     "Window",
     "kind_of",
     "packed",
+    "request_of",
     "saved",
     "step_of",
     "topic_of",
@@ -75,6 +80,8 @@ Found = tuple[tuple[str | None, str, Said], ...]
 Heads = Callable[[Frames, Array], Array]
 """Type: for some rows of frames, how many bytes after the correlation id say all that a reader takes from them, if the
 body is what its version says. -1: all of them, or it is not known."""
+Ends = tuple[tuple[str, int, str | None], tuple[str, int]]
+"""Type: host, port and client id of a client, host and port of a broker."""
 Columns = Callable[[Frames, Array, Callable[[UUID, int], str | None]], dict[int, Found]]
 """Type: what bodies say, found without decoding them, by the number of the row. It is what the readers would give."""
 
@@ -82,6 +89,8 @@ _MOST_KEPT: Final = 4096
 """Bodies that are remembered."""
 _LARGEST_KEPT: Final = 512
 """Bytes of such a body."""
+_BITS: Final = 15
+"""Those of a version, and more than those of a kind of message."""
 
 
 class Step(NamedTuple):
@@ -131,7 +140,16 @@ class Steps:
         self._reads = reads
         self._kinds = np.zeros(max(reads) + 1, np.uint8)
         self._kinds[list(reads)] = 1
-        self._known: dict[tuple[int, int, int, bytes], Found] = {}
+        self._bodies = NameTable()
+        self.known: dict[int, Found] = {}
+        """What bodies say that were read before, by ``Window.alike``."""
+        self.ends: dict[tuple[int, int, int], Ends] = {}
+        """Client and broker, by connection, side and number of the client id."""
+
+    def wanted(self, frames: Frames) -> Array:
+        """Which frames have a part in this history, as a column."""
+        there: Array = frames.with_body(self._kinds) & (frames["version"] >= 0)
+        return there
 
     def of(
         self,
@@ -145,22 +163,18 @@ class Steps:
         ``names(id, frame)``: the name of a topic, as known before that frame. ``columns`` finds what some bodies say
         without decoding them.
         """
-        rows = np.flatnonzero(frames.with_body(self._kinds) & (frames["version"] >= 0))
+        rows = np.flatnonzero(self.wanted(frames))
         if not len(rows):
             return None
         rows = rows[np.argsort(frames.numbers[rows], kind="stable")]
         lengths = np.full(len(rows), -1) if heads is None else heads(frames, rows)
         return Window(self, frames, rows, (names, lengths, {} if columns is None else columns(frames, rows, names)))
 
-    def remembered(self, key: tuple[int, int, int, bytes]) -> Found | None:
-        """What a body says that was read before."""
-        return self._known.get(key)
-
-    def remember(self, key: tuple[int, int, int, bytes], found: Found) -> None:
-        """What a body says, for others that are like it."""
-        if len(self._known) >= _MOST_KEPT:
-            self._known.clear()
-        self._known[key] = found
+    def numbers(self, data: Array, offsets: Array, lengths: Array) -> Array:
+        """A number for each body, the same for the same bytes. -1 for a length below 0."""
+        if len(self._bodies) >= _MOST_KEPT:
+            self._bodies, self.known = NameTable(), {}
+        return self._bodies.numbers(data, offsets, lengths, choose(0))
 
     def read(self, kind: int, version: int, data: bytes, names: Names) -> Found:
         """What a body says. Raises ``KwireError``."""
@@ -187,6 +201,7 @@ class Window:
     """The frames of a window that have a part in a history, in order: numbers from 0 on. Steps are made when asked for.
 
     ``pairs``: of a request the number of its response, of a response that of its request, -1 if it is not among them.
+    Columns are arrays: ``Lists`` has them as lists.
     """
 
     def __init__(
@@ -198,29 +213,16 @@ class Window:
     ) -> None:
         self._steps = steps
         self._frames = frames
-        self._names, heads, self._found = how
-        self._data = memoryview(frames.data)
-        self._rows: list[int] = rows.tolist()
-        self._heads: list[int] = heads.tolist()
-        connections, ids, response = (
-            frames.of_connections("number", frames["slot"][rows]),
-            frames["id"][rows],
-            frames["response"][rows],
-        )
-        self.pairs: list[int] = _pairs(connections, ids, response).tolist()
-        self.kinds: list[int] = (2 * frames["api"][rows] + response).tolist()
-        self.connections: list[int] = connections.tolist()
-        self.ids: list[int] = ids.tolist()
-        self.times: list[int] = frames["time"][rows].tolist()
+        self._rows = rows
+        self._names, self._heads, self._found = how
+        table = frames.chosen(rows).table
+        self._table = table
+        self.connections: Array = frames.of_connections("number", table["slot"])
+        self.ids: Array = table["id"]
+        self.pairs: Array = _pairs(self.connections, self.ids, table["response"])
+        self.kinds: Array = 2 * table["api"] + table["response"]
+        self.times: Array = table["time"]
         """NO_TIME where the capture states none."""
-        self._versions: list[int] = frames["version"][rows].tolist()
-        self._offs: list[int] = frames["off"][rows].tolist()
-        self._sizes: list[int] = frames["seen"][rows].tolist()
-        self._statuses: list[int] = frames["status"][rows].tolist()
-        self._about: list[tuple[int, int, int]] = list(
-            zip(*(frames[one][rows].tolist() for one in ("slot", "client_side", "client")), strict=True)
-        )
-        self._ends: dict[tuple[int, int, int], tuple[tuple[str, int, str | None], tuple[str, int]]] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -232,56 +234,78 @@ class Window:
     @property
     def size(self) -> int:
         """Bytes of its frames."""
-        return sum(self._sizes)
+        return int(self._table["seen"].sum())
 
-    def ends(self, number: int) -> tuple[tuple[str, int, str | None], tuple[str, int]]:
+    @cached_property
+    def lists(self) -> Lists:
+        """The columns that steps are made of."""
+        names = ("number", "time", "id", "version", "seen", "status")
+        columns = (self._table[name].tolist() for name in names)
+        return Lists(self.connections.tolist(), self.pairs.tolist(), self.kinds.tolist(), *columns)
+
+    @cached_property
+    def _about(self) -> list[tuple[int, int, int]]:
+        sides, clients = self._table["client_side"].tolist(), self._table["client"].tolist()
+        return list(zip(self.connections.tolist(), sides, clients, strict=True))
+
+    @cached_property
+    def alike(self) -> Array:
+        """A number for each body that says the same. -1 where nothing of it is remembered."""
+        table = self._table
+        whole = self._heads < 0
+        # Before a body stand API key and version, of a request, and the correlation id.
+        before = np.where(table["response"] == 1, 4, 8)
+        lengths = np.where(whole, table["seen"] - before, self._heads)
+        lengths[(table["status"] != Status.OK) | (whole & (table["seen"] > _LARGEST_KEPT))] = -1
+        numbers = self._steps.numbers(self._frames.data, table["off"] + before, lengths)
+        kinds = (2 * numbers + whole << _BITS | self.kinds) << _BITS | table["version"]
+        return np.where(numbers < 0, -1, kinds)
+
+    @cached_property
+    def _alike(self) -> list[int]:
+        return self.alike.tolist()  # type: ignore[no-any-return]
+
+    def ends(self, number: int) -> Ends:
         """Client and broker of a frame, as ``Step`` has them."""
-        key = self._about[number]
-        both = self._ends.get(key)
+        key, kept = self._about[number], self._steps.ends
+        both = kept.get(key)
         if both is None:
-            slot, side, client = key
-            some = self._frames.ends(slot)
+            _, side, client = key
+            some = self._frames.ends(int(self._table["slot"][number]))
             asks, answers = some[side], some[1 - side]
             both = (asks.host, asks.port, self._frames.client_id(client)), (answers.host, answers.port)
-            self._ends[key] = both
+            if len(kept) >= _MOST_KEPT:
+                kept.clear()
+            kept[key] = both
         return both
 
-    def _key(self, number: int) -> tuple[int, int, int, bytes] | None:
-        """What bodies that say the same have in common. None where nothing of it is remembered."""
-        head, size = self._heads[number], self._sizes[number]
-        if self._statuses[number] != Status.OK or (head < 0 and size > _LARGEST_KEPT):
-            return None
-        kind = self.kinds[number]
-        # Before it stand API key and version, of a request, and the correlation id.
-        before = 4 if kind & 1 else 8
-        at = self._offs[number]
-        end = at + size if head < 0 else at + before + head
-        return kind, self._versions[number], head < 0, self._data[at + before : end].tobytes()
+    def says(self, number: int) -> Found:
+        """What a frame says. Nothing if it cannot be read."""
+        found = self._steps.known.get(self._alike[number])
+        if found is None and self.lists.statuses[number] == Status.OK:
+            with suppress(KwireError):
+                found = self._found[number] = self._read(number, self.lists.frames[number])
+        return found or ()
 
-    def known(self, number: int) -> Found | None:
-        """What a frame says, if another one said the same before."""
-        key = self._key(number)
-        return None if key is None else self._steps.remembered(key)
-
-    def steps(self, number: int) -> Iterator[Step]:
-        """The steps of a frame."""
-        row, status = self._rows[number], self._statuses[number]
-        frame = int(self._frames.numbers[row])
-        time, id_, kind = self.times[number], self.ids[number], self.kinds[number]
+    def steps(self, number: int, asked: Mapping[tuple[str | None, str], Step] | None = None) -> Iterator[Step]:
+        """The steps of a frame. ``asked``: those of its request, which then are theirs."""
+        lists = self.lists
+        frame, status = lists.frames[number], lists.statuses[number]
+        time, id_, kind = lists.times[number], lists.ids[number], lists.kinds[number]
         head: list[Any] = [
             self._steps.capture,
-            self.connections[number],
+            lists.connections[number],
             frame,
             None if time == NO_TIME else time,
             *self.ends(number),
             bool(kind & 1),
             kind >> 1,
-            self._versions[number],
+            lists.versions[number],
             0 if id_ == ABSENT else id_,
-            self._sizes[number],
+            lists.sizes[number],
         ]
         if status != Status.OK:
-            why = next((text for _, text in self._frames.errors(np.array([row]))), None)
+            why = next((text for _, text in self._frames.errors(self._rows[number : number + 1])), None)
             yield Step._make([*head, None, "", {}, UNREADABLE, why or Status(status).name.lower(), None])
             return
         try:
@@ -290,14 +314,16 @@ class Window:
             yield Step._make([*head, None, "", {}, MALFORMED, str(error), None])
             return
         for owner, place, said in found:
-            yield Step._make([*head, owner, place, said, OK, None, None])
+            request = None if asked is None else request_of(asked, owner, place)
+            owner = owner if request is None else request.owner
+            yield Step._make([*head, owner, place, said, OK, None, request])
 
     def _read(self, number: int, frame: int) -> Found:
         there = self._found.get(number)
         if there is not None:
             return there
-        key = self._key(number)
-        found = None if key is None else self._steps.remembered(key)
+        key = self._alike[number]
+        found = self._steps.known.get(key)
         if found is not None:
             return found
         looked = False
@@ -308,11 +334,35 @@ class Window:
             return self._names(id_, frame)
 
         data = self._frames.bytes_of(self._rows[number])
-        found = self._steps.read(self.kinds[number], self._versions[number], data, name)
+        found = self._steps.read(self.lists.kinds[number], self.lists.versions[number], data, name)
         # What names a topic by its id may mean another name later.
-        if key is not None and not looked:
-            self._steps.remember(key, found)
+        if key >= 0 and not looked:
+            self._steps.known[key] = found
         return found
+
+
+def request_of(asked: Mapping[tuple[str | None, str], Step], owner: str | None, place: str) -> Step | None:
+    """The step of a request that a response answers which is of an owner (None: it names none) and place."""
+    if owner is not None:
+        return asked.get((owner, place))
+    first = next(iter(asked.values()), None)
+    if first is None:
+        return None
+    return asked.get((first.owner, place)) or asked.get((first.owner, "")) or first
+
+
+class Lists(NamedTuple):
+    """Columns of a ``Window``, which steps are made of."""
+
+    connections: list[int]
+    pairs: list[int]
+    kinds: list[int]
+    frames: list[int]
+    times: list[int]
+    ids: list[int]
+    versions: list[int]
+    sizes: list[int]
+    statuses: list[int]
 
 
 def _pairs(connections: Array, ids: Array, response: Array) -> Array:

@@ -39,6 +39,7 @@ __all__ = [
     "answered_api",
     "fits",
     "fits_all",
+    "fits_nearly",
     "fits_some_response",
     "in_a_field",
     "is_telling",
@@ -65,6 +66,8 @@ CLIENT_ID: Final = 10
 _EMPTY_ARRAY: Final = 4
 """Bytes of an array without an element."""
 _ACKS_SIZE: Final = 2
+SHORTEST_FRAME: Final = 14
+"""Bytes of a request with no client_id, its size included."""
 LEAST_PRODUCED: Final = 14
 """Bytes after acks of a Produce request that has a topic, in the least case. They are a timeout of 4, how many topics
 there are, a topic's name or id and how many partitions it has."""
@@ -145,6 +148,13 @@ def fits_all(buf: Array, at: int, stop: int, response: int, api: int, version: i
     """The same, but all of the frame is looked at. How many bytes that were is not said."""
     said, _ = _fits_either(buf, at, stop, stop - at, response, api, version, table, scratch)
     return said
+
+
+@kernel
+def fits_nearly(buf: Array, at: int, stop: int, response: int, api: int, version: int, table: Any, scratch: Any) -> int:
+    """``fits_all``, but FITS too where what follows the body has no room for a frame."""
+    said, looked = _fits_either(buf, at, stop, stop - at, response, api, version, table, scratch)
+    return int64(FITS) if said == TRAILS and i32(buf, at) - looked < SHORTEST_FRAME else said
 
 
 @kernel

@@ -18,7 +18,8 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
 - A client whose first bytes are no request may have sent a damaged one. It did where the first answer can be that of
   one API only. It did too where a request with a client_id comes later. It is not a client of Kafka where it begins
   with text. The same holds where the answer begins with no size. Nor is it one where its first ``MOST_JUDGED`` bytes
-  have no request; less of it decides nothing.
+  have no request; less of it decides nothing. Where the first bytes are zeros, or a header with damaged bytes, no
+  number of bytes decides it: the rest of a large first request is as long as it is.
 - Responses alone count where ids go on. At the end of the connection, they also count where one can be that of one API
   only.
 - A connection of unknown kind is judged packet by packet, by what had come up to each. So the verdict, and when it was
@@ -84,6 +85,8 @@ SHORTEST_TOKEN: Final = 12
 KERBEROS: Final = np.frombuffer(bytes.fromhex("06092a864886f712010202"), np.uint8)
 """The object identifier of Kerberos V5, 1.2.840.113554.1.2.2, in DER."""
 LONGEST_CLIENT_ID: Final = 4096
+LEAST_CLIENT_ID: Final = 3
+"""Characters of a client_id that tells of a request with damaged bytes."""
 UNDECIDED: Final = 64 << 10
 """Bytes of one direction that are held while it is not known whether a connection is Kafka."""
 LEFT: Final = 16 << 10
@@ -407,6 +410,7 @@ def _looks_like_requests(
     best = int64(NO)
     looked = int64(0)
     damaged = False
+    begun = False
     doubtful = False
     for p in range(active.look, active.seen):
         if pieces[p].off < 0:
@@ -449,7 +453,8 @@ def _looks_like_requests(
                 conn.role = Role.ENCRYPTED
                 return int64(NO)
         if first_of_stream and answer == NO and opens:
-            if _is_foreign(window, at, stop, other, active):
+            begun = _may_be_request(data, at, stop, table.apis)
+            if not begun and _is_foreign(window, at, stop, other, active):
                 conn.role = Role.OTHER
                 return int64(NO)
             damaged = True
@@ -463,7 +468,7 @@ def _looks_like_requests(
             break
         if best == STRONG or looked > MOST_LOOKED:
             break
-    if damaged and best != STRONG:
+    if damaged and best != STRONG and not begun:
         held = pieces[active.seen - 1].pos + pieces[active.seen - 1].len - stream.start
         if held > MOST_JUDGED:
             conn.role = Role.OTHER
@@ -518,6 +523,23 @@ def _is_foreign(window: Window, at: int, stop: int, other: Any, active: Any) -> 
     size = i32(data, at)
     foreign: bool = size != 0 and (size < 4 or size > LARGEST_FRAME)
     return foreign
+
+
+@kernel
+def _may_be_request(buf: Array, at: int, stop: int, apis: Array) -> bool:
+    """Whether what stands at ``at``, no request, may be one with damaged bytes. It is zeros, or has a client_id, or
+    all that stands before one."""
+    if stop - at < CLIENT_ID or i32(buf, at) == 0:
+        return stop - at >= 4 and i32(buf, at) == 0
+    api, version, length = i16(buf, at + 4), i16(buf, at + 6), i16(buf, at + 12)
+    if 8 <= i32(buf, at) <= LARGEST_FRAME and 0 <= api < apis.shape[0] and 0 <= version <= apis[api].latest:
+        return True
+    if length < LEAST_CLIENT_ID or length > min(LONGEST_CLIENT_ID, stop - at - CLIENT_ID):
+        return False
+    for k in range(at + CLIENT_ID, at + CLIENT_ID + length):  # noqa: SIM110
+        if buf[k] < 32 or buf[k] >= 127:
+            return False
+    return True
 
 
 @kernel

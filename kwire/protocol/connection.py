@@ -1,7 +1,7 @@
 """One connection between a client and a broker, as a state machine without sockets and clocks, for either role.
 
     connection = Connection("client", client_id="me")
-    write(connection.send(messages.ApiVersionsRequest()))
+    write(connection.send(messages.ApiVersionsRequest(client_software_name="me", client_software_version="1")))
     for event in connection.receive(read()):      # ResponseReceived, Negotiated: from here on versions are chosen
         ...
     write(connection.send(messages.MetadataRequest(topics=None)))
@@ -17,7 +17,7 @@ States, and what may be sent in them (``may_send`` says it of a connection):
     HANDSHAKE       SaslHandshake is under way: nothing
     AUTHENTICATING  the client's next token; of the broker nothing
     CHALLENGED      a token is under way: nothing, until the broker has answered it
-    OPEN            everything
+    OPEN            everything; of SaslAuthenticate a broker's refusal only
     FAILED          authentication was refused: nothing, the broker closes the connection
     CLOSED          nothing: the other side has closed it
 
@@ -31,6 +31,8 @@ Rules kept here:
   itself is sent in its newest version, and again in an older one after error 35 (KIP-511).
 - An ApiVersions response with error 35 is v0, and ``RequestReceived.body`` is None for a version that is not
   known here.
+- A broker without SASL, or one whose clients authenticate once, refuses SaslHandshake with error 34 and goes on. So it
+  does with SaslAuthenticate without a handshake. Any other refusal ends the connection.
 - It is known how many tokens PLAIN, OAUTHBEARER (one) and SCRAM (two) take. For other mechanisms the client says when
   it is through (``authenticated``). A broker always does (``send_token(data, done=True)``). The last raw token of
   GSSAPI has no answer: there the broker says ``authenticated`` too.
@@ -51,6 +53,7 @@ from kwire import schema, versions
 from kwire.codec import registry
 from kwire.codec.objects import WireMessage
 from kwire.errors import DecodeError, KwireError, ProtocolError, UnsupportedVersionError
+from kwire.protocol.error_codes import ErrorCode
 from kwire.protocol.headers import (
     Response,
     decode_request,
@@ -110,6 +113,7 @@ class Step(Enum):
     RAW_TOKEN = "raw GSSAPI token"
     ANSWERED = "the broker's token"
     DONE = "authenticated"
+    NOT_HERE = "refused with error 34"
     LAST_RAW_TOKEN = "last raw token, no answer"
     END = "the other side closes"
 
@@ -123,6 +127,7 @@ TRANSITIONS: Final[Mapping[State, Mapping[Step, State]]] = {
     State.HANDSHAKE: {
         Step.ACCEPTED: State.AUTHENTICATING,
         Step.REFUSED: State.FAILED,
+        Step.NOT_HERE: State.OPEN,
         Step.END: State.CLOSED,
     },
     State.AUTHENTICATING: {
@@ -260,6 +265,8 @@ class Connection:
         self._raw = False
         self._tokens = 0
         self._was_authenticated = False
+        self._was_open = False
+        """Before the handshake that is under way."""
         self._broken: KwireError | None = None
         self._ended = False
 
@@ -315,7 +322,7 @@ class Connection:
         if not (key == ApiKey.PRODUCE and getattr(message, "acks", None) == 0):
             self._waiting.append(_Waiting(key, version, number, message))
         if key == ApiKey.SASL_HANDSHAKE:
-            self._take(Step.HANDSHAKE)
+            self._handshake()
         elif key == ApiKey.SASL_AUTHENTICATE:
             self._tokens += 1
             self._take(Step.TOKEN)
@@ -480,7 +487,14 @@ class Connection:
         else:
             yield answer
 
+    def _handshake(self) -> None:
+        self._was_open = self.state is State.OPEN
+        self._take(Step.HANDSHAKE)
+
     def _handshake_answered(self, mechanism: str, version: int, error_code: int) -> None:
+        if error_code == ErrorCode.ILLEGAL_SASL_STATE and self._was_open:
+            self._take(Step.NOT_HERE)
+            return
         self.mechanism, self._raw, self._tokens = mechanism, version == 0, 0
         self._take(Step.REFUSED if error_code else Step.ACCEPTED)
 
@@ -524,12 +538,13 @@ class Connection:
         answered = not (key == ApiKey.PRODUCE and body is not None and body.acks == 0)
         if answered:
             self._waiting.append(_Waiting(key, version, header.correlation_id, body))
+        of_exchange = key == ApiKey.SASL_AUTHENTICATE and self.state is State.AUTHENTICATING
         if key == ApiKey.SASL_HANDSHAKE:
-            self._take(Step.HANDSHAKE)
-        elif key == ApiKey.SASL_AUTHENTICATE:
+            self._handshake()
+        elif of_exchange:
             self._take(Step.TOKEN)
         yield RequestReceived(body, key, version, header.correlation_id, getattr(header, "client_id", None), answered)
-        if key == ApiKey.SASL_AUTHENTICATE:
+        if of_exchange:
             assert body is not None
             yield Token(body.auth_bytes, body)
 
@@ -542,8 +557,6 @@ class Connection:
             raise ProtocolError(f"the client sends {name} during authentication")
         if self.state is State.FAILED:
             raise ProtocolError(f"the client sends {name} after a failed authentication")
-        if key == ApiKey.SASL_AUTHENTICATE and self.state is not State.AUTHENTICATING:
-            raise ProtocolError(f"the client sends {name} before SaslHandshake")
         if key == ApiKey.SASL_HANDSHAKE and version == 0 and (self._waiting or self._was_authenticated):
             raise ProtocolError(f"the client sends {name} v0 on a connection in use")
 
@@ -562,6 +575,8 @@ class Connection:
         if waiting.api_key != key:
             expected = "a SASL token" if waiting.api_key is None else schema.api_keys()[waiting.api_key]
             raise ProtocolError(f"{name} cannot be sent: {expected} is to be answered first")
+        if key == ApiKey.SASL_AUTHENTICATE and self.state is not State.CHALLENGED and not message.error_code:
+            raise ProtocolError(f"{name} answers a token without SaslHandshake: it has an error")
         version = waiting.api_version
         if key == ApiKey.API_VERSIONS and message.error_code == _UNSUPPORTED_VERSION:
             version = 0  # which every client can read (KIP-511)
@@ -571,7 +586,7 @@ class Connection:
         self._waiting.popleft()
         if key == ApiKey.SASL_HANDSHAKE:
             self._handshake_answered(waiting.body.mechanism, version, message.error_code)
-        elif key == ApiKey.SASL_AUTHENTICATE:
+        elif key == ApiKey.SASL_AUTHENTICATE and self.state is State.CHALLENGED:
             self._take(Step.REFUSED if message.error_code else Step.ANSWERED)
             self._tokens += 1
         return _sized(frame)

@@ -31,6 +31,7 @@ from kwire.tables import showing
 from kwire.tables.showing import Column
 
 __all__ = [
+    "MOST_SCHEMAS",
     "OF_VALUES",
     "READS",
     "SCHEMA",
@@ -88,7 +89,7 @@ _PATIENCE: Final = 1 << 13
 """What is written and waits for its response: partitions of requests. With acks=0 there is none."""
 _MOST: Final = 1 << 16
 """Connections, and what has schemas, that are remembered,"""
-_MOST_SCHEMAS: Final = 100
+MOST_SCHEMAS: Final = 100
 """and schemas of each."""
 _Key = tuple[str, str, str, str | None]
 
@@ -152,7 +153,7 @@ class Lineage:
             key = (where[0], where[1], where[2], where[3])
             if key in self._schemas or len(self._schemas) < _MOST:
                 mine = self._schemas.setdefault(key, {})
-                if len(mine) < _MOST_SCHEMAS:
+                if len(mine) < MOST_SCHEMAS:
                     mine[called or f"{framing} {guid if id_ is None else id_}"] = None
 
     def _add(self, rows: Rows) -> None:

@@ -34,6 +34,8 @@ MOST_LINES: Final = 2000
 _MOST_NAMED: Final = 10
 _MOST_OTHERS: Final = 10_000
 """Names that are looked at, where there is no row of the subject."""
+_DIGITS: Final = 19
+"""Digits of the largest offset."""
 
 SCHEMA: Final = pa.schema(
     [
@@ -193,10 +195,10 @@ class Transaction(Story):
 
     def headline(self) -> list[str]:
         if self.last is None:
-            none = f"The capture has no transaction of {showing.readable(self.name)}."
+            none = f"The capture has no transaction of {_named(self.name)}."
             return [none, *self.there_are(self.name, "transactional id")]
         ends = ", ".join(f"{count} {end.replace('_', ' ')}" for end, count in self.ends.items())
-        said = [f"{counted(sum(self.ends.values()), 'transaction')} of {showing.readable(self.name)}: {ends}."]
+        said = [f"{counted(sum(self.ends.values()), 'transaction')} of {_named(self.name)}: {ends}."]
         one, end = self.last, self.last["end"].replace("_", " ")
         took = "" if one["duration_ms"] is None else f" after {one['duration_ms']:.1f} ms"
         where = ", ".join(f"{part['topic']}:{part['partition']}" for part in one["partitions"][:5]) or "no partition"
@@ -231,6 +233,8 @@ class Record(Story):
         topic, *numbers = text.rsplit(":", 2)
         if len(numbers) != 2 or not topic or not all(one.isdecimal() for one in numbers):
             raise KwireError(f"{text!r} is no record: name it topic:partition:offset, as orders:3:1500")
+        if any(len(one) > _DIGITS or int(one) >> bits for one, bits in zip(numbers, (31, 63), strict=True)):
+            raise KwireError(f"{text!r} is no record: partitions are below 2^31, and offsets below 2^63")
         return cls(topic=topic, partition=int(numbers[0]), offset=int(numbers[1]))
 
     @property
@@ -349,13 +353,14 @@ class Group(Story):
         if row["cause"]:
             of = "" if row["cause_member_id"] is None else f" by {row['cause_member_id']}"
             frame = "" if row["cause_frame"] is None else f" in frame {row['cause_frame']}"
-            said.append(f"because of {row['cause'].replace('_', ' ')}{of}{frame}")
+            cause = f"because of {row['cause'].replace('_', ' ')}{of}{frame}"
+            said.append("its cause is not in the capture" if row["cause"] == "not_in_capture" else cause)
         said += [one for one in (row["error_name"], row["detail"], row["error"]) if one]
         where = row["capture"], row["connection"], row["frame"]
         self.say(Line(row["timestamp"], event.replace("_", " "), who, "; ".join(said) or None, *where))
 
     def headline(self) -> list[str]:
-        name = showing.readable(self.name)
+        name = _named(self.name)
         if not self.events:
             return [f"The capture has no event of the group {name}.", *self.there_are(self.name, "group")]
         said = [counted(self.events.get("rebalance_began", 0), "rebalance")]
@@ -372,6 +377,10 @@ _MOVED: Final = next(one for one in group_events.TABLE.shown if one.title == "pa
 """What shows partitions that a member got and lost."""
 _LESS: Final = ("rebalance_began", "rebalance_ended", "epoch_bumped", "synced")
 """Events that a headline does not count."""
+
+
+def _named(name: str) -> str:
+    return showing.readable(name) or "''"
 
 
 def _client(client_id: str | None, host: str | None, port: int | None = None) -> str | None:

@@ -145,7 +145,7 @@ def findings(
     from kwire.report.findings import COLUMNS, OF_VALUES, RULES, SCHEMA, needed
     from kwire.report.findings import Thresholds as Usual
     from kwire.spark.arrow import mapped
-    from kwire.tables.values import schemas_of
+    from kwire.values import Schemas
 
     names = list(RULES) if rules is None else list(rules)
     try:
@@ -167,7 +167,7 @@ def findings(
     if not names:
         raise KwireError(f"no rule has its tables: they are {', '.join(COLUMNS)}")
     use_drivers_python(next(iter(tables.values())).sparkSession)
-    found_schemas = None if schemas is None else schemas_of(schemas).fetched()
+    found_schemas = None if schemas is None else Schemas.of(schemas).fetched()
     made: DataFrame | None = None
     for together, key in _TOGETHER.items():
         chosen = [name for name in names if RULES[name].together == together]
@@ -337,16 +337,26 @@ def lineage(tables: Mapping[str, DataFrame]) -> DataFrame:
     """Who writes and who reads each topic: a row for each topic, role and client.
 
     ``tables``: ``partitions``, and ``calls`` for the best knowledge of the readers' groups, as the data source
-    ``kwire`` gives them. The columns are those of ``kwire.report.lineage.SCHEMA`` (docs/how-to/lineage.md). Raises
-    ``KwireError`` without ``partitions``.
+    ``kwire`` gives them. With ``records``, read with ``schemas`` and the columns
+    ``kwire.report.lineage.OF_VALUES``, the column ``schemas`` is filled. The columns are those of
+    ``kwire.report.lineage.SCHEMA`` (docs/how-to/lineage.md). Raises ``KwireError`` without ``partitions``, and for
+    ``records`` without these columns.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     from kwire.report.audit import OF_BROKERS
-    from kwire.report.lineage import SCHEMA
+    from kwire.report.lineage import OF_VALUES, SCHEMA
 
     if "partitions" not in tables:
         raise KwireError("lineage needs the table partitions")
+    if "records" in tables:
+        known_columns = frozenset(tables["records"].columns)
+        without = [one for one in OF_VALUES if one not in known_columns]
+        if without:
+            raise KwireError(
+                f"lineage needs the column {without[0]} of records: read them with the options schemas, and columns="
+                f"{','.join(OF_VALUES)}"
+            )
     client = ("client_host", "client_id")
     named = tables["partitions"].select(*client, "group_id")
     if "calls" in tables:
@@ -379,10 +389,51 @@ def lineage(tables: Mapping[str, DataFrame]) -> DataFrame:
     )
     same = (F.col("client_host") == F.col("host")) & F.col("client_id").eqNullSafe(F.col("id"))
     known = F.when(F.col("role") == "reads", F.coalesce("of", F.expr("array()"))).otherwise(F.expr("array()"))
-    joined = edges.join(groups, same, "left").withColumns(
-        {"groups": known.cast("array<string>"), "schemas": F.expr("array()").cast("array<string>")}
+    joined = edges.join(groups, same, "left").withColumn("groups", known.cast("array<string>"))
+    none = F.expr("array()").cast("array<string>")
+    if "records" not in tables:
+        return joined.withColumn("schemas", none).select(*SCHEMA.names)
+    of_values = _schemas_of_values(tables)
+    here = (F.col("topic") == F.col("of_topic")) & ((F.col("role") == "writes") == F.col("of_writer"))
+    here &= (F.col("client_host") == F.col("of_host")) & F.col("client_id").eqNullSafe(F.col("of_client"))
+    with_schemas = joined.join(of_values, here, "left")
+    return with_schemas.withColumn("schemas", F.coalesce("of_schemas", none)).select(*SCHEMA.names)
+
+
+def _schemas_of_values(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """The schemas of the values that a client writes to a topic, or gets of it."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from kwire.report.lineage import MOST_SCHEMAS
+
+    connection = ["capture", "connection"]
+    # A connection is that of the client that it names first.
+    first = F.min_by(F.struct("client_host", "client_id"), F.col("frame"))
+    clients = tables["partitions"].groupBy(*connection).agg(first.alias("client"))
+    number = F.coalesce(F.col("value_schema_id").cast("string"), "value_schema_guid")
+    called = F.coalesce("value_schema", F.concat_ws(" ", "value_framing", number))
+    fine = "status = 'ok' AND topic IS NOT NULL AND value_framing IS NOT NULL"
+    names = (
+        tables["records"]
+        .where(fine)
+        .where("coalesce(value_schema, cast(value_schema_id AS string), value_schema_guid) IS NOT NULL")
+        .groupBy(*connection, F.col("topic").alias("of_topic"), F.expr("source = 'produce'").alias("of_writer"))
+        .agg(F.collect_set(called).alias("names"))
     )
-    return joined.select(*SCHEMA.names)
+    return (
+        names.join(clients, connection)
+        .groupBy(
+            "of_topic",
+            "of_writer",
+            F.col("client.client_host").alias("of_host"),
+            F.col("client.client_id").alias("of_client"),
+        )
+        .agg(
+            F.slice(F.sort_array(F.array_distinct(F.flatten(F.collect_list("names")))), 1, MOST_SCHEMAS).alias(
+                "of_schemas"
+            )
+        )
+    )
 
 
 def _accepted(parts: DataFrame) -> DataFrame:

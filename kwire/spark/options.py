@@ -167,6 +167,12 @@ class Options:
             found["direction"] = found["direction"] or "request"
         if found["schemas"] is not None:
             found["schemas"] = _schemas(found["schemas"], found["topics"])
+            if found["validate"]:
+                found["schemas"] = found["schemas"].validated()
+        else:
+            for name in ("validate", "mask"):
+                if found[name]:
+                    raise KwireError(f"the option {name!r} goes with 'schemas'")
         made = cls(
             values=found,
             paths=tuple(paths),
@@ -325,10 +331,10 @@ def _schemas(text: str, topics: tuple[str, ...] | None) -> Schemas:
 
     Raises ``KwireError``.
     """
-    from kwire.tables.values import schemas_of
+    from kwire.values import Schemas
 
     try:
-        return schemas_of([one.strip() for one in text.split(",")]).fetched(topics)
+        return Schemas.of([one.strip() for one in text.split(",")]).fetched(topics)
     except OSError as error:
         raise KwireError(f"the option 'schemas': {' '.join(str(error).split())}") from None
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwire.capture.frames import Frames
+from kwire.capture.frames import SMALL_WINDOW, Frames, Gathered
 from kwire.capture.tracker import Tracker
 from kwire.history.fold import History, Row, Story
 from kwire.history.steps import Columns, Steps, packed
@@ -50,8 +50,6 @@ _WINDOWS: Final = 16
 """Windows that rows wait for others,"""
 _ENOUGH: Final = 256
 """or until there are so many."""
-_SMALL: Final = 1 << 20
-"""Bytes of frames of a window whose rows do not wait."""
 _NS: Final = 1000
 _TEXTS: Final = 3
 _BEFORE: Final = 8
@@ -81,8 +79,15 @@ class _Maker(Maker):
             story = run.memory[history.name] = Story(history)
         self._story: Story = story
         self._held = Held(partial(in_batches, schema=schema))
+        self._gathered = Gathered()
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        there = self._steps.wanted(frames)
+        there[self._topics.speaking(frames)] = True
+        for some in self._gathered.put(frames, np.flatnonzero(there)):
+            yield from self._made(some)
+
+    def _made(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         self._topics.learn(frames)
         window = self._steps.of(frames, self._topics.name, self._heads, self._columns)
         if window is None:
@@ -104,8 +109,10 @@ class _Maker(Maker):
         return self._held.put(rows, frames)
 
     def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
+        for some in self._gathered.rest():
+            yield from self._made(some)
         more = self._story.over() if self._at_end and not self._as_steps else iter(())
-        return self._held.rest(more)
+        yield from self._held.rest(more)
 
 
 class Held:
@@ -126,7 +133,7 @@ class Held:
             if len(self._rows) >= _BATCH_ROWS:
                 yield from self.rest(())
         self._windows += 1
-        small = self._rows and int(frames["seen"].sum()) < _SMALL
+        small = self._rows and int(frames["seen"].sum()) < SMALL_WINDOW
         if small or self._windows >= _WINDOWS or len(self._rows) >= _ENOUGH:
             yield from self.rest(())
 

@@ -9,6 +9,7 @@ If there is no room for them beside each other, each row is a paragraph.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any, Final
@@ -16,9 +17,10 @@ from typing import IO, Any, Final
 import pyarrow as pa
 
 from kwire.tables.showing import Column, Row
-from kwire.wire import FIRST_US, LAST_US, finite
+from kwire.values.texts import json_texts, times
+from kwire.wire import finite
 
-__all__ = ["TableWriter", "render", "rows_of", "texts_of_times"]
+__all__ = ["TableWriter", "in_json", "render", "rows_of", "texts_of_times"]
 
 SAMPLE: Final = 200
 """Rows that are looked at before the first is written."""
@@ -251,23 +253,34 @@ class TableWriter:
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The rows of a batch, with times as text."""
+    """The rows of a batch: what JSON has, and bytes. Times, dates and decimals are text, inside of lists too."""
     names = batch.schema.names
     # Rows that are objects take a hundred times as much.
     for first in range(0, batch.num_rows, _ROWS_AT_ONCE):
-        columns = [
-            texts_of_times(column) if pa.types.is_timestamp(column.type) else _plain(column.type, column.to_pylist())
-            for column in batch.slice(first, _ROWS_AT_ONCE).columns
-        ]
+        columns = [_plain(column) for column in batch.slice(first, _ROWS_AT_ONCE).columns]
         for values in zip(*columns, strict=True):
             yield dict(zip(names, values, strict=True))
 
 
-def _plain(type_: pa.DataType, values: list[Any]) -> list[Any]:
-    """``values`` with maps as dicts. NaN and the infinities become words, since JSON has no numbers for them."""
+def _plain(column: pa.Array) -> list[Any]:
+    """The values, with maps as dicts. NaN and the infinities are words, since JSON has no numbers for them."""
+    type_ = column.type
+    if pa.types.is_timestamp(type_):
+        return texts_of_times(column)
+    if not in_json(type_):
+        texts = json_texts(column).to_pylist()
+        return [None if text is None else json.loads(text, parse_float=str) for text in texts]
+    values: list[Any] = column.to_pylist()
     if pa.types.is_map(type_):
         return [None if pairs is None else dict(pairs) for pairs in values]
     return [finite(value) for value in values] if _has_floats(type_) else values
+
+
+def in_json(type_: pa.DataType) -> bool:
+    """Whether JSON has values of this type, but for bytes, which are base64."""
+    if pa.types.is_nested(type_):
+        return all(in_json(type_.field(i).type) for i in range(type_.num_fields))
+    return not (pa.types.is_decimal(type_) or pa.types.is_temporal(type_))
 
 
 def _has_floats(type_: pa.DataType) -> bool:
@@ -276,14 +289,5 @@ def _has_floats(type_: pa.DataType) -> bool:
 
 def texts_of_times(column: pa.Array) -> list[str | None]:
     """``2026-11-21T02:18:00.123456Z`` for each time of a column, null for null."""
-    numbers = column.cast(pa.int64()).to_pylist()
-    texts = column.cast(pa.string()).to_pylist()
-    return [
-        None
-        if number is None
-        else text.replace(" ", "T")
-        # Arrow's own text is wrong far outside.
-        if FIRST_US <= number <= LAST_US
-        else f"@{number // 1_000_000}.{number % 1_000_000:06}"
-        for number, text in zip(numbers, texts, strict=True)
-    ]
+    found: list[str | None] = times(column).to_pylist()
+    return found

@@ -173,11 +173,15 @@ class Topics:
         """What the last window has added: number of the frame, id and name, in order."""
         return self._learnt
 
+    def speaking(self, frames: Frames) -> Array:
+        """The frames that ``learn`` reads."""
+        return frames.once(_that_name, partial(_that_name, frames)) if self._learns else np.zeros(0, np.int64)
+
     def learn(self, frames: Frames) -> list[tuple[bytes, str]]:
         """Takes the pairs of names and ids in the messages of a window that have both. New pairs are kept, in order."""
         self._name_of.update((id_, name) for _, id_, name in self._learnt)
         self._learnt = []
-        rows = frames.once(_that_name, partial(_that_name, frames)) if self._learns else ()
+        rows = self.speaking(frames)
         if not len(rows):
             return []
         of_job, pairs, _ = self._pairs.run(frames, rows)

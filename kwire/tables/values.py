@@ -13,11 +13,12 @@ Rules kept here:
   more than two wait. Where rows must not wait for others (``live``), there is no thread.
 - Records of transactions and the like (``is_control``) have no values.
 - Keys, values, headers and topics are read where a column needs them, and left out again where nobody wanted them.
+- With a mask, bytes of keys and values are null but for those that have no fields (``no_schema``).
 """
 
 from __future__ import annotations
 
-import os
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -29,21 +30,18 @@ import pyarrow.compute as pc
 
 from kwire.errors import KwireError
 from kwire.limits import DEFAULT_LIMITS
-from kwire.naming import public
-from kwire.opening import open_file
 from kwire.tables.definition import CaptureTable, LogTable, Maker, Run
-from kwire.tables.showing import Column, Row, plain
-from kwire.values.framing import KEY, VALUE
-from kwire.values.sources import TOPIC, Schemas, is_registry, of_records
+from kwire.tables.showing import Column, Row, plain, readable
+from kwire.values.framing import KEY, PARTS, VALUE
+from kwire.values.sources import Schemas
 
 if TYPE_CHECKING:
     from kwire.capture.frames import Frames
     from kwire.capture.tracker import Tracker
     from kwire.values import Mask, Reader
 
-__all__ = ["FIELDS", "as_json", "maker", "mask_of", "reader_of", "reading", "schemas_of", "typed"]
+__all__ = ["FIELDS", "as_json", "maker", "mask_of", "reader_of", "reading", "typed"]
 
-PARTS: Final = (VALUE, KEY)
 _OF_VALUE: Final = {
     "framing": pa.string(),
     "format": pa.string(),
@@ -71,7 +69,10 @@ class _Wanted:
         self.schema = schema
         self._schemas, self._mask, self._limits = schemas, mask_of(mask), limits
         self._readers: dict[str, Reader | None] = {VALUE: None, KEY: None}
-        self._parts = [part for part in PARTS if any(name.startswith(f"{part}_") for name in self._made)]
+        self._hidden = [part for part in PARTS if self._mask is not None and part in schema.names]
+        """Parts whose bytes are wanted, and would say what is masked."""
+        wanted = [part for part in PARTS if any(name.startswith(f"{part}_") for name in self._made)]
+        self._parts = list(dict.fromkeys([*wanted, *self._hidden]))
         for one in schema:
             if one.name in PARTS and one.metadata and _READER in one.metadata:
                 self._readers[one.name] = reader_of(one.metadata[_READER].decode(), schemas, one.name)
@@ -113,6 +114,9 @@ class _Wanted:
             )
             if self._readers[part] is not None:
                 made[part] = found.values
+            elif part in self._hidden:
+                plain = pc.fill_null(pc.equal(found.status, "no_schema"), True)
+                made[part] = pc.if_else(plain, batch.column(part), pa.scalar(None, column.type))
             made |= {f"{part}_{name}": getattr(found, name) for name in _OF_VALUE if name not in ("json", "bytes")}
             made[f"{part}_json"] = found.values
             if f"{part}_bytes" in self.schema.names:
@@ -216,7 +220,7 @@ def reading(inner: Callable[..., Iterator[pa.RecordBatch]], own: pa.Schema) -> C
         if value_type is not None:
             known[value_type.name] = value_type
         names = own.names if columns is None else list(columns)
-        if _NAMES.isdisjoint(names) and value_type is None:
+        if _NAMES.isdisjoint(names) and value_type is None and (mask is None or {*PARTS}.isdisjoint(names)):
             yield from inner(source, columns=columns, **options)
             return
         wanted = _Wanted(
@@ -240,8 +244,12 @@ def reading(inner: Callable[..., Iterator[pa.RecordBatch]], own: pa.Schema) -> C
 
 
 def _json_or_bytes(row: Row) -> str:
-    found = row.get("value_json")
-    return plain("value", "null")(row) if found is None else plain("value_json")(row)
+    if row.get("value_json") is not None:
+        return plain("value_json")(row)
+    found = row["value"]
+    if isinstance(found, (dict, list)):
+        return readable(json.dumps(found, ensure_ascii=False, separators=(",", ":"), default=str))
+    return plain("value", "null")(row)
 
 
 def _shown(columns: Sequence[Column]) -> tuple[Column, ...]:
@@ -269,9 +277,10 @@ def typed(table: CaptureTable | LogTable, topic: str, schemas: Any) -> Any:
     own = [value if one.name == VALUE else one for one in table.schema]
     schema = pa.schema([*own, *(fields[name] for name in _ADDED if name != "value_json")])
     asked = tuple(one for one in table.asked if one.name not in schema.names and one.name != "value_json")
+    shown = _shown(table.shown)
     if isinstance(table, LogTable):
-        return replace(table, schema=schema, asked=asked, read=partial(table.read, value_type=value))
-    return replace(table, schema=schema, asked=asked)
+        return replace(table, schema=schema, asked=asked, shown=shown, read=partial(table.read, value_type=value))
+    return replace(table, schema=schema, asked=asked, shown=shown)
 
 
 def reader_of(topic: str, schemas: Any, part: str) -> Reader:
@@ -290,38 +299,3 @@ def mask_of(mask: Any) -> Mask | None:
     from kwire.values import Mask
 
     return mask if mask is None or isinstance(mask, Mask) else Mask(mask)
-
-
-def schemas_of(where: Any) -> Schemas:
-    """``Schemas.of``, and captures that have the topic ``_schemas`` in them. Raises ``KwireError``, ``OSError``."""
-    if isinstance(where, (list, tuple)):
-        parts = [schemas_of(one) for one in where]
-        topics = {name: one for part in reversed(parts) for name, one in part.topics.items()}
-        return Schemas([source for part in parts for source in part.sources], topics)
-    if isinstance(where, (str, os.PathLike)) and not is_registry(os.fspath(where)) and _is_capture(os.fspath(where)):
-        return Schemas([of_records(*_of_capture(os.fspath(where)))])
-    return Schemas.of(where)
-
-
-def _is_capture(path: str) -> bool:
-    from kwire.capture.compressed import decompressed
-    from kwire.capture.magics import is_capture
-
-    if os.path.isdir(path):  # noqa: PTH112
-        return False
-    with open_file(path, named=True) as file, decompressed(file) as stream:
-        return is_capture(stream.read(4))
-
-
-def _of_capture(path: str) -> tuple[list[Any], list[Any]]:
-    """Keys and values of the topic ``_schemas`` in a capture, in the order in which they were captured."""
-    from kwire import capture
-
-    keys: list[Any] = []
-    values: list[Any] = []
-    for batch in capture.read(path, "records", columns=["key", "value"], topics=[TOPIC]):
-        keys += batch.column("key").to_pylist()
-        values += batch.column("value").to_pylist()
-    if not keys:
-        raise KwireError(f"{public(path)}: no record of the topic {TOPIC} was captured")
-    return keys, values

@@ -58,6 +58,7 @@ __all__ = [
     "ran",
     "run",
     "shrink",
+    "words_of",
 ]
 
 Said = Literal["accept", "refuse", "skip", "crash", "hang", "memory", "garbled"]
@@ -217,6 +218,17 @@ def ran(words: Sequence[str], bounds: Bounds, refused: Collection[int], data: by
     return Answer("refuse" if code in refused else "crash", words, code=code)
 
 
+def words_of(command: str) -> list[str]:
+    """The words of a command, as a shell has them. Raises ``KwireError`` if there is none, or a quote has no end."""
+    try:
+        found = shlex.split(command)
+    except ValueError as error:
+        raise KwireError(f"{command!r} is no command: {error}") from None
+    if not found or not found[0]:
+        raise KwireError(f"{command!r} is no command: it names no program")
+    return found
+
+
 class Once:
     """A command that is started for each case.
 
@@ -226,7 +238,7 @@ class Once:
     """
 
     def __init__(self, command: str, bounds: Bounds, refused: Sequence[int] = (1,)) -> None:
-        self._words = shlex.split(command)
+        self._words = words_of(command)
         self._bounds = bounds
         self._refused = frozenset(refused)
         self._folder = TemporaryDirectory(prefix="kwire-fuzz-")
@@ -259,7 +271,7 @@ class Lines:
     """A command that is started once, and answers lines (see the head of this module)."""
 
     def __init__(self, command: str, bounds: Bounds) -> None:
-        self._words = shlex.split(command)
+        self._words = words_of(command)
         self._bounds = bounds
         self._process: Process | None = None
 

@@ -12,7 +12,6 @@ not held against it that it goes on after damage: it may have asked again.
 from __future__ import annotations
 
 import random
-import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -22,7 +21,7 @@ from kwire.errors import KwireError
 from kwire.testing.broker import Broker, Exchange, Settings
 from kwire.testing.broker.faults import DAMAGES
 from kwire.testing.corpus import KINDS, RECORD_KINDS, Case
-from kwire.testing.feeding import Answer, Bounds, Outcome, count, ran
+from kwire.testing.feeding import Answer, Bounds, Outcome, count, ran, words_of
 
 __all__ = ["REACTIONS", "Clients", "Plan", "kinds", "reactions", "run"]
 
@@ -70,7 +69,7 @@ class Clients:
         release: str | None = None,
         topics: Mapping[str, int] | None = None,
     ) -> None:
-        self._words = shlex.split(command)
+        self._words = words_of(command)
         if not any("{}" in one for one in self._words):
             raise ValueError(f"{command!r} has no {{}}, which is where the bootstrap servers go")
         self._bounds = bounds

@@ -399,7 +399,8 @@ def _judge_lossy(
     )
     verdict.invented = _invented(original, found, left, bool(impaired.account.altered))
     by_direction: dict[tuple[End, End], list[Row]] = defaultdict(list)
-    for row in found:
+    # Connections on the same ports follow one another. What is left of one may be said when the next has begun.
+    for row in sorted(found, key=lambda row: row.connection):
         by_direction[row.sender, row.receiver].append(row)
     for row in rest:
         # Connections on the same ports have numbers in the order of time.

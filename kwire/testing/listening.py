@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import shlex
 import socket
 import struct
 import subprocess
@@ -36,7 +35,7 @@ from kwire.schema.keys import ApiKey
 from kwire.schema.model import NO_VERSIONS, Versions
 from kwire.testing.corpus.case import Case
 from kwire.testing.corpus.damage import REFUSE
-from kwire.testing.feeding import Answer, Bounds
+from kwire.testing.feeding import Answer, Bounds, words_of
 
 __all__ = ["SIZES", "Listening", "is_local", "size_cases"]
 
@@ -124,7 +123,7 @@ class Listening:
         if not anywhere and not is_local(self._address[0]):
             raise ValueError(f"{host} is not this machine; --anywhere asks others, which must want to be asked")
         self._bounds = bounds
-        self._words = None if command is None else shlex.split(command)
+        self._words = None if command is None else words_of(command)
         self._gap = 1 / rate if rate else 0.0
         self._next = 0.0
         self._control = control

@@ -15,9 +15,12 @@ front of ``kafka_broker``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+
+from kwire.naming import no_such
 
 if TYPE_CHECKING:
     from kwire.testing.broker import Broker
@@ -41,10 +44,7 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A broker that runs during one test. It is stopped at its end, whatever clients do."""
     from kwire.testing.broker import Broker
 
-    marker = request.node.get_closest_marker("kafka_broker")
-    if marker is not None and marker.args:
-        raise pytest.UsageError("kafka_broker takes arguments by name, as Broker does")
-    with Broker(**({} if marker is None else marker.kwargs)) as broker:
+    with Broker(**_arguments(request, "kafka_broker", Broker)) as broker:
         yield broker
         _add_section(request.node, broker)
 
@@ -54,13 +54,25 @@ def kafka_proxy(request: pytest.FixtureRequest) -> Iterator[Proxy]:
     """A proxy that runs during one test, in front of ``kafka_broker`` if the marker names no ``upstream``."""
     from kwire.testing.proxy import Proxy
 
-    marker = request.node.get_closest_marker("kafka_proxy")
-    arguments = {} if marker is None else dict(marker.kwargs)
+    arguments = _arguments(request, "kafka_proxy", Proxy)
     if "upstream" not in arguments:
         arguments["upstream"] = request.getfixturevalue("kafka_broker").bootstrap
     with Proxy(**arguments) as proxy:
         yield proxy
         _add_section(request.node, proxy)
+
+
+def _arguments(request: pytest.FixtureRequest, name: str, kind: type[Broker | Proxy]) -> dict[str, Any]:
+    marker = request.node.get_closest_marker(name)
+    if marker is None:
+        return {}
+    if marker.args:
+        raise pytest.UsageError(f"{name} takes arguments by name, as {kind.__name__} does")
+    known = list(signature(kind).parameters)
+    for one in marker.kwargs:
+        if one not in known:
+            raise pytest.UsageError(f"{name} has {no_such('argument', one, known)}")
+    return dict(marker.kwargs)
 
 
 def _add_section(item: pytest.Item, broker: Broker | Proxy) -> None:

@@ -25,20 +25,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kwire.errors import KwireError
+from kwire.errors import KwireError, SchemaError
 from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits
+from kwire.naming import no_such
 from kwire.records.batching import batch_ranges
 from kwire.records.budget import GROWTH, Budget
 from kwire.records.constants import CONSTANTS
 from kwire.records.headers import Headers
-from kwire.values import framing
+from kwire.values import binary, framing, validity
 from kwire.values import json as of_json
 from kwire.values.framing import VALUE, Buffer, Found, Framing, Named, Space
 from kwire.values.masking import Mask
-from kwire.values.sources import Schemas
+from kwire.values.sources import ANY, Schemas
 from kwire.values.tags import tagged
 from kwire.values.texts import json_texts
-from kwire.values.written import AVRO, JSON, PROTOBUF, Written
+from kwire.values.written import AVRO, BARE, JSON, PROTOBUF, Written
 
 __all__ = ["CHECKED", "COLUMNS", "STATUSES", "Decoded", "Reader", "Status", "decode"]
 
@@ -56,6 +57,7 @@ class Status(IntEnum):
     AMBIGUOUS = 5
     UNSUPPORTED = 6
     TOO_LARGE = 7
+    INVALID = 8
 
 
 STATUSES: Final = {
@@ -67,6 +69,7 @@ STATUSES: Final = {
     Status.AMBIGUOUS: "several schemas have the name that the value says, and more than one consumes it",
     Status.UNSUPPORTED: "the schema cannot be read, or what it refers to is not there",
     Status.TOO_LARGE: "the value would become more than a limit allows",
+    Status.INVALID: "the value is JSON, and breaks its JSON Schema (only where values are validated)",
 }
 """What each word of ``value_status`` means."""
 WORDS: Final = tuple(one.name.lower() for one in Status)
@@ -114,6 +117,8 @@ class Reader:
             found = protobuf.compiled(written.text, references)
             message = found.message(written.message or found.first)
             return cls(written, message.type, message)
+        if written.format in BARE:
+            raise SchemaError(f"values in {written.format} have no type of their own: take JSON text, or a JSON Schema")
         return cls(written, of_json.type_of(written.text, references))
 
 
@@ -152,25 +157,34 @@ def decode(
 ) -> Decoded:
     """The values of a column of bytes, decoded.
 
-    - ``schemas``: ``kwire.values.Schemas``, or what ``Schemas.of`` takes.
+    - ``schemas``: ``kwire.values.Schemas``, or what ``Schemas.of`` takes. ``Schemas.validated``: values in JSON must
+      hold to their JSON Schema.
     - ``headers``: those of the records, ``list<struct<key: string, value: binary>>``. None: there are none.
     - ``topics``: a column of names, or the one topic of all.
     - ``part``: ``value`` or ``key``.
     - ``reader``: the type that they become. None: JSON text. ``CHECKED``: nothing, they are checked alone.
     - ``mask``: which fields are masked.
 
-    Raises ``KwireError`` for a column that is not of bytes, and where a registry cannot be asked.
+    Raises ``KwireError`` for a column that is not of bytes, for headers or topics of another number of records, and
+    where a registry cannot be asked.
     """
     found = Schemas.of(schemas)
+    if part not in framing.PARTS:
+        raise KwireError(no_such("part", part, framing.PARTS))
     array = _bytes(values)
     heads = None if headers is None else _one(headers)
+    if topics is None and (ANY, part) in found.topics:
+        topics = ANY
     names = pa.repeat(pa.scalar(topics, pa.string()), len(array)) if isinstance(topics, str) else topics
     names = None if names is None else _one(names)
+    for what, column in (("headers", heads), ("topics", names)):
+        if column is not None and len(column) != len(array):
+            raise KwireError(f"{what} are of {len(column)} records, and there are {len(array)} values")
     sizes = Buffer.of(array).sizes
     text = reader is not CHECKED
-    how = _How(
-        found, part, reader if text else None, mask, text, limits, Budget(limits), _Room(limits, int(sizes.sum()))
-    )
+    size = int(sizes.sum())
+    checks = validity.Budget(size) if found.validates else None
+    how = _How(found, part, reader if text else None, mask, text, limits, Budget(limits), _Room(limits, size), checks)
     made = []
     for first, last in batch_ranges(sizes, most=_WINDOW, most_rows=_ROWS):
         some = slice(first, last)
@@ -228,6 +242,8 @@ class _How(NamedTuple):
     limits: Limits
     budget: Budget
     room: _Room
+    checks: validity.Budget | None
+    """Steps that validation may take. None: values are not validated."""
 
     def mask_of(self, written: Written) -> Mask | None:
         """The mask with the tags of a schema, and of the one that values become. Raises ``SchemaError``."""
@@ -315,6 +331,8 @@ class _Window:
         self._status = np.full(rows, int(Status.NO_SCHEMA), np.int8)
         self._claims: dict[_Claim, int] = {}
         self._claim = np.full(rows, -1, np.int32)
+        self._broken = np.zeros(rows, bool)
+        """Which are JSON that has a schema, and does not hold to it: that they are JSON at all says nothing then."""
         self._values = _Pieces(rows, how.type)
         self._errors = _Pieces(rows, pa.string())
         self._mask = how.mask
@@ -392,7 +410,7 @@ class _Window:
                     self._read(_BARE, [written], rows, np.zeros(len(rows), np.int64), np.zeros(len(rows), bool))
 
     def _try_json(self) -> None:
-        rows = np.flatnonzero(self._open)
+        rows = np.flatnonzero(self._open & ~self._broken)
         if not len(rows) or (self._how.reader is not None and self._how.reader.written.format != JSON):
             return
         rows = rows[of_json.has_begin(framing.taken(self._array, rows))]
@@ -475,7 +493,8 @@ class _Window:
     ) -> Iterator[tuple[Array, _Read]]:
         """What becomes of rows as values of a schema."""
         reader = self._how.reader
-        if reader is not None and reader.written.format != written.format:
+        as_json = written.format in BARE and reader is not None and reader.written.format == JSON
+        if reader is not None and reader.written.format != written.format and not as_json:
             said = f"the value is {written.format.capitalize()}, and the type {reader.written.format.capitalize()}"
             yield rows, self._none(len(rows), Status.UNRESOLVED, said)
             return
@@ -485,6 +504,8 @@ class _Window:
                 yield rows, self._avro(written, array, starts)
             elif written.format == JSON:
                 yield rows, _moved(self._json(written, framing.payloads(array, starts)), starts)
+            elif written.format in BARE:
+                yield rows, _moved(self._binary(written, framing.payloads(array, starts)), starts)
             else:
                 yield from self._protobuf(written, named, array, starts, rows)
         except KwireError as error:
@@ -512,6 +533,38 @@ class _Window:
         texts = isinstance(writer.type, ArrayType | MapType | RecordType) and pa.types.is_string(made.values.type)
         return self._finished(made.values, status, errors, writer_name(writer), texts=texts)
 
+    def _binary(self, written: Written, payload: pa.Array) -> _Read:
+        """Values of a format that needs no schema."""
+        texts: list[str | None] = []
+        failures: list[tuple[int, str]] = []
+        for row, one in enumerate(payload.to_pylist()):
+            try:
+                texts.append(binary.json_text(one, written.format))
+            except ValueError as error:
+                texts.append(None)
+                failures.append((row, str(error)))
+        values = pa.array(texts, pa.string())
+        if self._how.reader is not None:
+            values, more = of_json.decode(values.cast(pa.binary()), self._how.type)
+            failures = [*more, *failures]
+            if self._mask is not None:
+                values = self._mask.values(values)
+        elif not self._how.text:
+            values = pa.nulls(len(payload))
+        elif self._mask is not None:
+            values = self._mask.texts(values)
+        return self._failed(values, failures, written, None)
+
+    def _invalid(self, written: Written, payload: pa.Array, failed: Any) -> list[tuple[int, str]]:
+        """The rows that break their JSON Schema, and where. ``failed``: rows that are no JSON."""
+        budget = self._how.checks
+        if budget is None:
+            return []
+        schema = validity.of(written.text, self._how.schemas.references(written))
+        rows = enumerate(payload.to_pylist())
+        found = ((row, schema.wrong(one, budget)) for row, one in rows if row not in failed)
+        return [(row, said) for row, said in found if said is not None]
+
     def _json(self, written: Written | None, payload: pa.Array) -> _Read:
         if self._how.reader is not None:
             values, failures = of_json.decode(payload, self._how.type)
@@ -528,7 +581,17 @@ class _Window:
                 values = pc.if_else(pa.array(good), payload, pa.scalar(None, payload.type)).cast(pa.string())
             if self._how.text and self._mask is not None:
                 values = self._mask.texts(values)
-        return self._failed(values, failures, written, None)
+        read = self._failed(values, failures, written, None)
+        if written is None or not written.text:
+            return read
+        broken = self._invalid(written, payload, {row for row, _ in failures})
+        if not broken:
+            return read
+        errors = read.errors.to_pylist()
+        for row, said in broken:
+            read.status[row] = Status.TOO_LARGE if BEYOND in said else Status.INVALID
+            errors[row] = f"{written}: {said}"
+        return read._replace(errors=pa.array(errors, pa.string()))
 
     def _failed(
         self, values: pa.Array, failures: Sequence[tuple[int, str]], written: Written | None, message: str | None
@@ -537,7 +600,7 @@ class _Window:
         texts: list[str | None] = [None] * (len(values) if failures else 0)
         hint = _hint(written)
         for row, text in failures:
-            status[row] = Status.MALFORMED
+            status[row] = Status.TOO_LARGE if BEYOND in text else Status.MALFORMED
             texts[row] = f"{written}: {text}{hint}" if written is not None else text
         errors = pa.array(texts, pa.string()) if failures else pa.nulls(len(values), pa.string())
         if message is None:
@@ -593,23 +656,30 @@ class _Window:
             return
         buffer = Buffer.of(array)
         every = np.arange(len(rows))
-        of_ref, refs, after_ref = _refs(buffer, starts)
-        paths, which, after = framing.indexes(buffer, every, starts)
+        of_glue = named.framing is Framing.GLUE
+        of_ref, refs, after_ref = (np.full(len(rows), -1), [], starts) if of_glue else _refs(buffer, starts)
+        if of_glue:
+            index, after = framing.index(buffer, every, starts)
+            numbers, which = np.unique(index, return_inverse=True)
+            which = np.where(index < 0, -1, which)
+            called = [list(found.by_name[max(one, 0) :][:1]) for one in numbers.tolist()]
+        else:
+            paths, which, after = framing.indexes(buffer, every, starts)
+            called = [found.at(path) for path in paths]
         for number, some in _groups(of_ref, np.ones(len(rows), bool)):
             if found.has(refs[number]):
                 which[some] = -2
                 payload = framing.payloads(framing.taken(array, some), after_ref[some])
                 yield rows[some], _moved(self._message(found, written, refs[number], payload), after_ref[some])
         rest = [every[which == -1]]
-        for number, path in enumerate(paths):
+        for number, names in enumerate(called):
             some = every[which == number]
-            names = found.at(path)
             if not len(some) or not names:
                 rest.append(some)
                 continue
             payload = framing.payloads(framing.taken(array, some), after[some])
             read = _moved(self._likeliest(found, written, names, payload), after[some])
-            if path == (0,):
+            if not of_glue and paths[number] != (0,):
                 yield rows[some], read
                 continue
             # A producer that leaves the indexes out begins with a tag, which may look like them.
@@ -675,6 +745,10 @@ class _Window:
         first = np.isin(self._status[rows], weak)
         if status is Status.AMBIGUOUS:
             first[:] = True
+        if self._how.checks is not None and claim.written is not None and claim.written.format == JSON:
+            self._broken[rows] |= status in (Status.INVALID, Status.TOO_LARGE, Status.UNSUPPORTED)
+            # Of a topic's schema there may be an older version.
+            self._open[rows] &= status is not Status.INVALID or claim.named.framing is Framing.NONE
         mine = rows[first]
         if not len(mine):
             return

@@ -15,7 +15,8 @@ A serializer says by a few bytes, or by a header of the record, which schema a v
     | Azure, header | ``content-type``: ``avro/binary+`` and the schema's id |
 
 All numbers are big-endian but for the fingerprint. Confluent's Protobuf has the numbers of the message after the id
-(``indexes``): a count and so many numbers, all zigzag varints. A single ``00`` is the first message.
+(``indexes``): a count and so many numbers, all zigzag varints. A single ``00`` is the first message. Glue's Protobuf
+has one number there (``index``), a plain varint: the place of the message among all of the schema, sorted by name.
 
 Rules kept here:
 
@@ -39,6 +40,7 @@ from kwire.records.headers import Headers
 
 __all__ = [
     "KEY",
+    "PARTS",
     "VALUE",
     "Buffer",
     "Found",
@@ -46,6 +48,7 @@ __all__ = [
     "Named",
     "Space",
     "guid_text",
+    "index",
     "indexes",
     "of_headers",
     "of_prefix",
@@ -59,6 +62,10 @@ KEY: Final = "key"
 """A part of a record (str)."""
 VALUE: Final = "value"
 """A part of a record (str)."""
+
+
+PARTS: Final = (VALUE, KEY)
+"""The parts of a record (tuple of str)."""
 
 
 class Framing(IntEnum):
@@ -394,22 +401,33 @@ def indexes(values: Buffer, rows: Array, starts: Array) -> tuple[list[tuple[int,
     return paths, which, np.where(which >= 0, after, starts)
 
 
+def index(values: Buffer, rows: Array, starts: Array) -> tuple[Array, Array]:
+    """The number of a message that AWS Glue names, a varint of 32 bits (-1: there is none), and where the payload
+    begins."""
+    found, after = _varints(values, rows, starts)
+    return found, np.where(found >= 0, after, starts)
+
+
 def _zigzag(values: Buffer, rows: Array, at: Array) -> tuple[Array, Array]:
     """A zigzag varint of 32 bits of each value, and where it ends. -1: there is none, or it is negative."""
+    found, after = _varints(values, rows, at)
+    return np.where((found < 0) | (found & 1 == 1), -1, found >> 1), after
+
+
+def _varints(values: Buffer, rows: Array, at: Array) -> tuple[Array, Array]:
+    """A varint of 32 bits of each value, and where it ends. -1: there is none."""
     made = np.zeros(len(rows), np.int64)
     at, going = at.copy(), np.ones(len(rows), bool)
+    done = np.zeros(len(rows), bool)
     sizes = values.sizes[rows]
     for place in range(_VARINT):
         going &= at < sizes
         byte = values.at(rows, at)
         made[going] |= (byte[going] & 0x7F) << (7 * place)
         at += going
-        ended = going & (byte < 0x80)
-        made[ended] = np.where(made[ended] & 1, -1, (made[ended] & 0xFFFFFFFF) >> 1)
-        made[ended] = -made[ended] - 2  # Done: below 0 while others go on.
+        done |= going & (byte < 0x80)
         going &= byte >= 0x80
-    done = made < -1
-    return np.where(done, -made - 2, -1), at
+    return np.where(done, made & 0xFFFFFFFF, -1), at
 
 
 def taken(array: pa.Array, rows: Array) -> pa.Array:

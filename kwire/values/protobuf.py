@@ -178,7 +178,7 @@ def _protoc(text: str, references: Mapping[str, str]) -> bytes:
         for name, content in {**_KNOWN, **references, root: text}.items():
             path = Path(folder, "in", name)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
+            path.write_text(_ENTRY.sub(f'reserved "{_MARK}";', content), encoding="utf-8")
         out = Path(folder, "out")
         included = Path(grpc_tools.__file__).parent / "_proto"
         command = [sys.executable, "-P", "-m", "grpc_tools.protoc", f"-I{Path(folder, 'in')}", f"-I{included}"]
@@ -191,7 +191,29 @@ def _protoc(text: str, references: Mapping[str, str]) -> bytes:
             said = ran.stderr.decode("utf-8", "replace").replace(f"{folder}/in/", "")
             lines = [one for one in said.splitlines() if one and "warning" not in one]
             raise SchemaError(" ".join(lines)[:500] or "protoc refuses it")
-        return out.read_bytes()
+        made = out.read_bytes()
+    return _with_entries(made) if _MARK.encode() in made else made
+
+
+_ENTRY: Final = re.compile(r"\boption\s+map_entry\s*=\s*true\s*;")
+"""What AWS Glue's serializer writes into the entries of maps when it registers a schema, and protoc refuses."""
+_MARK: Final = "kwire_map_entry"
+
+
+def _with_entries(data: bytes) -> bytes:
+    """The same descriptor set, where the messages that are marked are entries of maps."""
+    from google.protobuf import descriptor_pb2
+
+    found = descriptor_pb2.FileDescriptorSet.FromString(data)
+    open_ = [message for file in found.file for message in file.message_type]
+    while open_:
+        one = open_.pop()
+        open_.extend(one.nested_type)
+        if _MARK in one.reserved_name:
+            one.reserved_name.remove(_MARK)
+            one.options.map_entry = True
+    made: bytes = found.SerializeToString()
+    return made
 
 
 class Compiled:
@@ -241,6 +263,19 @@ class Compiled:
             else:
                 made.append(name)
         return list(dict.fromkeys(made)) if path else []
+
+    @cached_property
+    def by_name(self) -> tuple[str, ...]:
+        """The full names of all messages of the schema itself, sorted. Those inside of others and entries of maps are
+        among them. AWS Glue counts messages so (``MessageIndexFinder`` of its Java library)."""
+        made, open_ = [], [(self._root.package, self._root.message_type)]
+        while open_:
+            prefix, messages = open_.pop()
+            for one in messages:
+                name = f"{prefix}.{one.name}".lstrip(".")
+                made.append(name)
+                open_.append((name, one.nested_type))
+        return tuple(sorted(made))
 
     def has(self, name: str) -> bool:
         """Whether there is a message of this full name."""

@@ -4,6 +4,9 @@
     schemas = Schemas.of("https://registry.example:8081")         # a registry over REST
     schemas = Schemas.of({"orders": Path("order.avsc").read_text()})
     schemas = Schemas.of("data/_schemas-0")                       # the registry's own topic, in a broker's data folder
+    schemas = Schemas.of("registry.pcap")                         # or in a capture
+    schemas = Schemas.of({"orders": "msgpack"})                   # a format that needs no schema; also "orders=msgpack"
+    schemas = Schemas.of("cbor")                                  # of all topics that have no schema
     schemas = Schemas.of([..., ...])                              # several of them, the first asked first
 
 In a folder, the name of a file says what it is:
@@ -40,12 +43,12 @@ from kwire.naming import public
 from kwire.opening import below, open_file
 from kwire.values.catalog import Catalog, Source
 from kwire.values.framing import KEY, VALUE, Named, Space
-from kwire.values.written import AVRO, JSON, LONGEST, PROTOBUF, Reference, Written, closure, format_of
+from kwire.values.written import AVRO, BARE, JSON, LONGEST, PROTOBUF, Reference, Written, closure, format_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Catalog", "Schemas", "Source", "is_registry", "of_folder", "of_log", "of_records"]
+__all__ = ["ANY", "Catalog", "Schemas", "Source", "of_folder", "of_log", "of_records"]
 
 MOST_FILES: Final = 100_000
 """Files of a folder of schemas that are looked at."""
@@ -53,11 +56,18 @@ TOPIC: Final = "_schemas"
 """The topic in which Confluent's registry keeps its schemas, if nobody has called it otherwise."""
 
 
+ANY: Final = "*"
+"""In place of a topic: all that have no schema."""
+
+
 class Schemas:
     """Several sources as one, the first asked first, and what topics have.
 
-    ``topics``: the schemas of topics whose values name none, by topic and part (``key`` or ``value``).
+    ``topics``: the schemas of topics whose values name none, by topic (or ``ANY``) and part (``key`` or ``value``).
     """
+
+    validates: bool = False
+    """Whether values in JSON must hold to their JSON Schema (``validated``)."""
 
     def __init__(self, sources: Sequence[Source] = (), topics: Mapping[tuple[str, str], Written] | None = None) -> None:
         self.sources: tuple[Source, ...] = tuple(sources)
@@ -77,6 +87,8 @@ class Schemas:
             return cls()
         if isinstance(where, Mapping):
             return cls(topics=dict(_of_topics(where)))
+        if isinstance(where, str) and (bare := _BARE.fullmatch(where)):
+            return cls(topics={(bare[1] or ANY, VALUE): Written(bare[2], "")})
         if isinstance(where, str | os.PathLike):
             return cls([_source(os.fspath(where), options)])
         if hasattr(where, "column_names") or hasattr(where, "schema"):
@@ -97,10 +109,11 @@ class Schemas:
         return bool(self.sources or self.topics)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"sources": self.sources, "topics": self.topics}
+        return {"sources": self.sources, "topics": self.topics, "validates": self.validates}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Schemas.__init__(self, state["sources"], state["topics"])
+        self.validates = state["validates"]
 
     def find(self, named: Named) -> list[Written]:
         """The different schemas that are called so: several, where sources do not agree."""
@@ -120,7 +133,20 @@ class Schemas:
         for subject in subjects:
             if found := self.versions(subject):
                 return found[::-1]
-        return []
+        every = self.topics.get((ANY, part))
+        return [] if every is None else [every]
+
+    def validated(self) -> Schemas:
+        """The same schemas, to which values in JSON must hold: those that do not are ``invalid``.
+
+        Raises ``MissingExtraError`` without the extra ``values``.
+        """
+        from kwire.values import validity
+
+        validity.library()
+        made = Schemas(self.sources, self.topics)
+        made.validates = True
+        return made
 
     def versions(self, subject: str) -> list[Written]:
         """The versions of a subject, the oldest first: those of the first source that has some."""
@@ -167,7 +193,9 @@ class Schemas:
         wanted = None
         if topics is not None or subjects is not None:
             wanted = [*(subjects or ()), *(f"{one}-{part}" for one in topics or () for part in (KEY, VALUE))]
-        return Schemas([source.fetched(wanted) for source in self.sources], self.topics)
+        made = Schemas([source.fetched(wanted) for source in self.sources], self.topics)
+        made.validates = self.validates
+        return made
 
 
 def _of_topics(where: Mapping[Any, Any]) -> Iterator[tuple[tuple[str, str], Written]]:
@@ -175,6 +203,9 @@ def _of_topics(where: Mapping[Any, Any]) -> Iterator[tuple[tuple[str, str], Writ
         topic, part = (name, VALUE) if isinstance(name, str) else name
         if isinstance(given, Written):
             yield (topic, part), given
+            continue
+        if isinstance(given, str) and given in BARE:
+            yield (topic, part), Written(given, "")
             continue
         if isinstance(given, os.PathLike) or (isinstance(given, str) and _LIKE_A_FILE.fullmatch(given)):
             path, _, message = os.fspath(given).partition("#")
@@ -192,13 +223,12 @@ def _of_topics(where: Mapping[Any, Any]) -> Iterator[tuple[tuple[str, str], Writ
 _LIKE_A_FILE: Final = re.compile(r"[^\n{}\[\]\"]+\.(?:avsc|json|proto|desc|binpb|protoset)(?:#[\w.]+)?")
 
 
-def is_registry(where: str) -> bool:
-    """Whether a text is the URL of a registry."""
-    return where.startswith(("http://", "https://"))
+_BARE: Final = re.compile(rf"(?:([\w.-]+)=)?({'|'.join(BARE)})", re.ASCII)
+"""What says the format of a topic, or of all: no path, unless that has a folder before it."""
 
 
 def _source(where: str, options: Mapping[str, Any]) -> Source:
-    if is_registry(where):
+    if where.startswith(("http://", "https://")):
         from kwire.values.registry import Registry
 
         return Registry(where, **options)
@@ -209,8 +239,32 @@ def _source(where: str, options: Mapping[str, Any]) -> Source:
         return of_folder(where)
     if path.is_dir() or where.endswith(".log"):
         return of_log(where)
+    if _is_capture(where):
+        return of_records(*_of_capture(where))
     with open_file(path, named=True) as file:
         return Catalog(_of_index(where, file.read(64 * LONGEST + 1)))
+
+
+def _is_capture(path: str) -> bool:
+    from kwire.capture.compressed import decompressed
+    from kwire.capture.magics import is_capture
+
+    with open_file(path, named=True) as file, decompressed(file) as stream:
+        return is_capture(stream.read(4))
+
+
+def _of_capture(path: str) -> tuple[list[Any], list[Any]]:
+    """Keys and values of the topic ``_schemas`` in a capture, in the order in which they were captured."""
+    from kwire import capture
+
+    keys: list[Any] = []
+    values: list[Any] = []
+    for batch in capture.read(path, "records", columns=["key", "value"], topics=[TOPIC]):
+        keys += batch.column("key").to_pylist()
+        values += batch.column("value").to_pylist()
+    if not keys:
+        raise KwireError(f"{public(path)}: no record of the topic {TOPIC} was captured")
+    return keys, values
 
 
 def _has_segments(path: Path) -> bool:
@@ -237,7 +291,10 @@ _GUID: Final = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{1
 
 
 def of_folder(folder: str | os.PathLike[str]) -> Catalog:
-    """The schemas of a folder and its folders. Raises ``SchemaError`` for a file that is none, ``OSError``."""
+    """The schemas of a folder and its folders.
+
+    Raises ``SchemaError`` for a file that is none, ``KwireError`` for a folder without one, ``OSError``.
+    """
     made = Catalog()
     root = os.fspath(folder)
     for number, path in enumerate(sorted(below(root))):
@@ -257,6 +314,8 @@ def of_folder(folder: str | os.PathLike[str]) -> Catalog:
         if ending == ".proto":
             made.files[relative.as_posix()] = one.text
         made.add(replace(one, **_called(relative)))
+    if not len(made):
+        raise KwireError(f"{public(root)}: no file in this folder is a schema: these end in {', '.join(_ENDINGS)}")
     return made
 
 

@@ -20,8 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.errors import KwireError
+from kwire.wire import FIRST_US, LAST_US
 
-__all__ = ["base64", "json_texts"]
+__all__ = ["base64", "json_texts", "times"]
 
 Array = Any
 
@@ -56,8 +57,34 @@ def _quoted(array: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise('"', array.cast(pa.string()), '"', "")
 
 
+def times(array: pa.Array) -> pa.Array:
+    """Each time or date as text in ISO 8601; before the year 1 and after 9999 ``@`` with the seconds since 1970."""
+    made = pc.replace_substring(array.cast(pa.string()), " ", "T", max_replacements=1)
+    unit, numbers = _counted(array)
+    # Nanoseconds of 64 bits are all within.
+    first, last = (max(min(one * unit // 1_000_000, 2**63 - 1), -(2**63)) for one in (FIRST_US, LAST_US + 1))
+    outside = pc.fill_null(pc.or_(pc.less(numbers, first), pc.greater_equal(numbers, last)), False)
+    if not outside.true_count:
+        return made
+    # Arrow's own text is wrong there.
+    digits = len(str(unit)) - 1
+    texts = [
+        f"@{one // unit}" + (f".{one % unit:0{digits}}" if digits else "")
+        for one in numbers.filter(outside).to_pylist()
+    ]
+    return pc.replace_with_mask(made, outside, pa.array(texts, pa.string()))
+
+
+def _counted(array: pa.Array) -> tuple[int, pa.Array]:
+    """Parts of a second, and how many of them since 1970."""
+    if pa.types.is_date(array.type):
+        seconds = pc.multiply(array.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()), 86_400)
+        return 1, seconds
+    return {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[array.type.unit], array.cast(pa.int64())
+
+
 def _times(array: pa.Array) -> pa.Array:
-    return _quoted(pc.replace_substring(array.cast(pa.string()), " ", "T", max_replacements=1))
+    return _quoted(times(array))
 
 
 def _floats(array: pa.Array) -> pa.Array:
@@ -163,7 +190,7 @@ _TYPES: Final = (
     (lambda type_: pa.types.is_binary(type_) or pa.types.is_large_binary(type_), _bytes),
     (pa.types.is_fixed_size_binary, _bytes),
     (pa.types.is_decimal, _cast),
-    (pa.types.is_date, _quoted),
+    (pa.types.is_date, _times),
     (pa.types.is_time, _quoted),
     (pa.types.is_timestamp, _times),
     (pa.types.is_struct, _objects),

@@ -11,7 +11,20 @@ from kwire import stored
 from kwire.errors import SchemaError
 from kwire.values.framing import guid_text
 
-__all__ = ["AVRO", "FORMATS", "JSON", "LONGEST", "PROTOBUF", "Reference", "Written", "closure", "format_of"]
+__all__ = [
+    "AVRO",
+    "BARE",
+    "CBOR",
+    "FORMATS",
+    "JSON",
+    "LONGEST",
+    "MSGPACK",
+    "PROTOBUF",
+    "Reference",
+    "Written",
+    "closure",
+    "format_of",
+]
 
 AVRO: Final = "avro"
 """A format (str): Avro's binary encoding."""
@@ -20,7 +33,13 @@ PROTOBUF: Final = "protobuf"
 JSON: Final = "json"
 """A format (str): JSON in UTF-8, with a JSON Schema or without."""
 FORMATS: Final = (AVRO, PROTOBUF, JSON)
-"""The formats (tuple of str)."""
+"""The formats of which schemas are written (tuple of str)."""
+MSGPACK: Final = "msgpack"
+"""A format (str): MessagePack."""
+CBOR: Final = "cbor"
+"""A format (str): CBOR (RFC 8949)."""
+BARE: Final = (MSGPACK, CBOR)
+"""The formats whose values need no schema (tuple of str)."""
 
 LONGEST: Final = 4 << 20
 """Characters of a schema's text, at most."""
@@ -60,6 +79,8 @@ class Written:
     tags: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __str__(self) -> str:
+        if self.format in BARE:
+            return self.format
         if self.subject is not None:
             return f"{self.subject} v{self.version}" if self.version is not None else self.subject
         if self.id is not None:

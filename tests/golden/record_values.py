@@ -10,6 +10,7 @@
 - ``apicurio.json``: Apicurio's serializer of Java in four modes, against a registry on loopback that gives every schema
   the content id 12 and the global id 21
 - ``glue.json``: AWS Glue's encoder of Java, with zlib and without
+- ``glue_protobuf.json``: its serializer of Protobuf, with messages inside of others, whose numbers are those by name
 - ``fastavro.json``: single objects, whose fingerprint is fastavro's
 
 - ``registry.pcap`` and ``shop.pcap``: the values of ``confluent.json`` in packets, and the topic ``_schemas``
@@ -20,6 +21,7 @@ With names of files as arguments only those are made anew. A file has the versio
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import os
@@ -65,6 +67,26 @@ message Outer {
   repeated string names = 2;
 }
 """
+SHOP = """\
+syntax = "proto3";
+package shop;
+message Zebra { int32 x = 1; }
+message Order {
+  map<string, int32> counts = 1;
+  message Line { message Part { int32 n = 1; string text = 2; } string sku = 1; Part part = 2; }
+  repeated Line lines = 2;
+  string name = 3;
+}
+message Apple { string name = 1; }
+"""
+SHOP_VALUES: list[tuple[str, dict[str, Any]]] = [
+    ("Zebra", {"x": 7}),
+    ("Order", {"counts": {"a": 1}, "lines": [{"sku": "s", "part": {"n": 2, "text": "t"}}], "name": "Zo\u00eb"}),
+    ("Order.Line.Part", {"n": -1, "text": "deep"}),
+    ("Order.Line", {"sku": "s", "part": None}),
+    ("Apple", {"name": ""}),
+    ("Apple", {"name": "Elstar"}),
+]
 DOCUMENT = {
     "$schema": "http://json-schema.org/draft-07/schema#",
     "title": "Order",
@@ -121,20 +143,29 @@ def confluent() -> dict[str, Any]:
 
 def messages() -> tuple[Any, Any]:
     """The messages of ``PROTO``, compiled by protoc."""
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    first, outer = (message(compiled(PROTO), f"shop.{name}") for name in ("First", "Outer"))
+    return first, outer
+
+
+def compiled(text: str) -> bytes:
+    """The descriptor set of a schema, by protoc."""
     from grpc_tools import protoc
 
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "shop.proto").write_text(PROTO)
+        Path(folder, "shop.proto").write_text(text)
         out = Path(folder, "out")
         assert protoc.main(["protoc", f"-I{folder}", f"--descriptor_set_out={out}", "shop.proto"]) == 0
-        (file,) = descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file
+        return out.read_bytes()
+
+
+def message(descriptors: bytes, name: str) -> Any:
+    """The class of a message."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    (file,) = descriptor_pb2.FileDescriptorSet.FromString(descriptors).file
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
-    first, outer = (
-        message_factory.GetMessageClass(pool.FindMessageTypeByName(f"shop.{name}")) for name in ("First", "Outer")
-    )
-    return first, outer
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
 
 
 def azure() -> dict[str, Any]:
@@ -196,6 +227,24 @@ def glue() -> dict[str, Any]:
     guid = str(uuid.uuid5(SPACE, "glue"))
     made = of_java("GLUE", "glue", guid)
     schemas = [{"subject": "shop.Order", "version": 1, "guid": guid, "schema": json.dumps(ORDER)}]
+    return {"made_with": {"schema-registry-serde": "1.1.20"}, "schemas": schemas, "values": made}
+
+
+def glue_protobuf() -> dict[str, Any]:
+    from google.protobuf import json_format
+
+    guid, descriptors = str(uuid.uuid5(SPACE, "glue, protobuf")), compiled(SHOP)
+    lines = []
+    for name, expected in SHOP_VALUES:
+        one = json_format.ParseDict(expected, message(descriptors, f"shop.{name}")())
+        lines.append(f"{name} {one.SerializeToString(deterministic=True).hex()}")
+    file = str(HERE / "GlueProtobuf.java")
+    command = ["java", "-cp", f"{os.environ['GLUE']}/*", file, guid, base64.b64encode(descriptors).decode()]
+    ran = subprocess.run(command, env={**os.environ, "MESSAGES": "\n".join(lines)}, capture_output=True, check=True)
+    schema, *rows = [json.loads(one) for one in ran.stdout.splitlines() if one.startswith(b"{")]
+    text = base64.b64decode(schema["schema"]).decode()
+    schemas = [{"subject": "shop", "version": 1, "guid": guid, "schemaType": "PROTOBUF", "schema": text}]
+    made = [{**one, "topic": "shop", "expected": SHOP_VALUES[at % len(lines)][1]} for at, one in enumerate(rows)]
     return {"made_with": {"schema-registry-serde": "1.1.20"}, "schemas": schemas, "values": made}
 
 
@@ -267,7 +316,14 @@ def captures() -> dict[str, bytes]:
 if __name__ == "__main__":
     sys.path.insert(0, str(HERE.parent / "support"))
     FOLDER.mkdir(exist_ok=True)
-    every = {"confluent": confluent, "azure": azure, "fastavro": single_objects, "apicurio": apicurio, "glue": glue}
+    every = {
+        "confluent": confluent,
+        "azure": azure,
+        "fastavro": single_objects,
+        "apicurio": apicurio,
+        "glue": glue,
+        "glue_protobuf": glue_protobuf,
+    }
     for name, made in every.items():
         if name in sys.argv[1:] or len(sys.argv) < 2:
             (FOLDER / f"{name}.json").write_text(json.dumps(made(), indent=1, ensure_ascii=False) + "\n")

@@ -111,6 +111,24 @@ def test_what_makes_no_sense_is_refused(spark: SparkSession, options: dict[str, 
         kwire.spark.from_registry("value", schemas=_catalog(), **options)
 
 
+def test_values_are_validated_and_formats_need_no_schema(spark: SparkSession) -> None:
+    text = '{"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}'
+    df = spark.createDataFrame([(b'{"id":1}', 1), (b"{}", 2), (b"\xa1bid\x05", 3)], "value binary, n int")
+    from_registry, docs = kwire.spark.from_registry, sql.lit("docs")
+
+    def found(column: Any) -> list[Any]:
+        return [row[0] for row in df.orderBy("n").select(column).collect()]
+
+    assert found(from_registry("value", None, docs, schemas={"docs": text}, validate=True)) == ['{"id":1}', None, None]
+    assert found(from_registry("value", schemas="cbor")) == ['{"id":1}', "{}", '{"id":5}']
+    # A value of CBOR becomes the struct of a JSON Schema.
+    typed = from_registry("value", schemas="cbor", schema=text)
+    assert [row and row.id for row in found(typed)][2] == 5
+    failing = from_registry("value", None, docs, schemas={"docs": text}, validate=True, mode="FAILFAST")
+    with pytest.raises(Exception, match=r'invalid: docs-value: [$]: "id" is a required property'):
+        found(failing)
+
+
 @pytest.mark.wide
 def test_the_source_has_values_as_columns(spark: SparkSession, tmp_path: Path) -> None:
     def produced(values: list[Any], topic: str, keys: list[bytes] | None = None) -> None:
@@ -137,18 +155,42 @@ def test_the_source_has_values_as_columns(spark: SparkSession, tmp_path: Path) -
     of_log = {"table": "records", "topics": "orders", "schemas": path, "format": "log", "values": "typed"}
     of_segments = spark.read.format("kwire").options(**of_log).load(str(tmp_path / "data")).orderBy("offset")
     assert [row.value and row.value.id for row in of_segments.select("value").collect()] == [1, 2, None]
+    # It is for JSON Schema alone.
+    validated = read.option("values", "json").option("validate", "true").load(path)
+    assert [row[0] for row in validated.orderBy("offset").select("value_status").collect()] == ["ok", "ok", "malformed"]
     _findings(spark, path)
+    _lineage(spark, path)
     text = read.option("values", "json").option("mask", "who").load(path).orderBy("offset").select("value_json")
     assert json.loads(text.first()[0]) == {"id": 1, "who": None}
+
+
+def _lineage(spark: SparkSession, path: str) -> None:
+    """The schemas of each edge are those of the command line."""
+    from kwire import capture
+    from kwire.report import lineage
+
+    columns = {**lineage.TABLES, "records": lineage.OF_VALUES}
+    made = lineage.Lineage()
+    for name, rows in capture.read(path, tables=list(columns), columns=columns, schemas=path, name=path):
+        made.add(name, rows)
+    expected = lineage.batch_of(made.result()).to_pylist()
+    read = {name: kwire.spark.read(path, table=name) for name in lineage.TABLES}
+    with pytest.raises(KwireError, match="read them with the options schemas, and columns=capture,connection"):
+        kwire.spark.lineage({**read, "records": kwire.spark.read(path, table="records")})
+    chosen = ",".join(lineage.OF_VALUES)
+    read["records"] = kwire.spark.read(path, table="records", schemas=path, columns=chosen)
+    found = {row["topic"]: row["schemas"] for row in kwire.spark.lineage(read).toArrow().to_pylist()}
+    assert found == {row["topic"]: row["schemas"] for row in expected}
+    assert found["orders"] == ["orders-value v1", "orders-value v2"]
 
 
 def _findings(spark: SparkSession, path: str) -> None:
     """Rules about values find there what they find on the command line."""
     from kwire import capture
     from kwire.report import findings
-    from kwire.tables.values import schemas_of
+    from kwire.values import Schemas
 
-    schemas = schemas_of(path)
+    schemas = Schemas.of(path)
     columns = {name: list(one) for name, one in findings.needed(["no-longer-decodes"], schemas=True).items()}
     finder = findings.Finder(["no-longer-decodes"], schemas=schemas)
     for name, made in capture.read(path, tables=list(columns), columns=columns, schemas=schemas, name=path):

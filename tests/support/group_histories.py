@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
+import streams_truth
 from broker_talk import Bench, Client
 from made_captures import Row, read
 
@@ -20,7 +21,7 @@ from kwire import messages
 from kwire.history.groups import CAUSES, EVENTS
 from kwire.protocol.embedded import ASSIGNMENT, SUBSCRIPTION, decode_embedded, encode_embedded
 from kwire.testing import packets
-from kwire.testing.broker import consumers, conversation, groups, sharing
+from kwire.testing.broker import consumers, conversation, groups, sharing, streams
 
 TOPICS = {"orders": 4, "bills": 3}
 GROUP = "g"
@@ -183,32 +184,52 @@ class Classic(_Driver):
             self.send(kind(group_id=GROUP, members=[kind.MemberIdentity(member_id=self.id)]), 4, "leave")
 
 
-class Consumer(_Driver):
-    """A member of the consumer protocol."""
+class _Beating(_Driver):
+    """A member of a group whose members reconcile by heartbeats."""
 
+    kind: Any
     epoch = 0
-    told: frozenset[Any] | None = None
     owns: frozenset[Any] = frozenset()
     says = False
 
     def goes_on(self) -> None:
         if self.epoch and self.chance.random() < 0.5:
             return
-        kind = messages.ConsumerGroupHeartbeatRequest
-        request = kind(group_id=GROUP, member_id=self.id, member_epoch=self.epoch)
+        self.id = self.id or self.named()
+        request = self.kind(group_id=GROUP, member_id=self.id, member_epoch=self.epoch)
         if not self.epoch:
-            request.rebalance_timeout_ms, request.subscribed_topic_names = 15_000, self.topics
-            request.topic_partitions = []
+            self.joins(request)
         elif self.says:
-            by: dict[Any, list[int]] = {}
-            for topic, part in sorted(self.owns, key=str):
-                by.setdefault(topic, []).append(part)
-            request.topic_partitions = [kind.TopicPartitions(topic_id=t, partitions=p) for t, p in by.items()]
+            self.confirms(request)
             self.says = False
         elif self.chance.random() < 0.05:
-            self.topics = [one for one in TOPICS if self.chance.random() < 0.8] or ["orders"]
-            request.subscribed_topic_names = self.topics
+            self.changes(request)
         self.send(request, 1, "beat")
+
+    def named(self) -> str:
+        """The id that it gives itself."""
+        return f"m-{self.chance.getrandbits(32):x}"
+
+    def joins(self, request: Any) -> None:
+        request.subscribed_topic_names = self.topics
+
+    def confirms(self, request: Any) -> None:
+        """Says what it has."""
+
+    def changes(self, request: Any) -> None:
+        """Wants something else."""
+        self.topics = [one for one in TOPICS if self.chance.random() < 0.8] or ["orders"]
+        request.subscribed_topic_names = self.topics
+
+    def told(self, answer: Any) -> frozenset[Any] | None:
+        """What it is to have, if the answer says it."""
+        if answer.assignment is None:
+            return None
+        return frozenset((one.topic_id, part) for one in answer.assignment.topic_partitions for part in one.partitions)
+
+    def parts(self) -> frozenset[tuple[str, int]]:
+        """What it has, by name."""
+        return frozenset((self.bench.cluster.by_id[topic].name, part) for topic, part in self.owns)
 
     def got(self, answer: Any) -> None:
         if answer.error_code:
@@ -216,64 +237,71 @@ class Consumer(_Driver):
             return
         if answer.member_epoch < 0:
             return
-        self.id, self.epoch = answer.member_id, answer.member_epoch
+        self.id, self.epoch = answer.member_id or self.id, answer.member_epoch
         self.truth.epochs.add((self.id, self.epoch))
-        if answer.assignment is not None:
-            self.owns = frozenset(
-                (one.topic_id, part) for one in answer.assignment.topic_partitions for part in one.partitions
-            )
-            self.says = True
-            names = self.bench.cluster.by_id
-            self.truth.had.setdefault(self.id, set()).add(frozenset((names[t].name, p) for t, p in self.owns))
+        has = self.told(answer)
+        if has is not None:
+            self.owns, self.says = has, True
+            self.truth.had.setdefault(self.id, set()).add(self.parts())
 
     def leave(self) -> None:
         self.alive = False
         if self.epoch and self.waits is None:
-            kind = messages.ConsumerGroupHeartbeatRequest
-            self.send(kind(group_id=GROUP, member_id=self.id, member_epoch=-1), 1, "leave")
+            self.send(self.kind(group_id=GROUP, member_id=self.id, member_epoch=-1), 1, "leave")
 
 
-class Share(_Driver):
-    """A member of a share group. It chooses its own id, and confirms nothing."""
+class Consumer(_Beating):
+    """A member of the consumer protocol."""
 
-    epoch = 0
-    owns: frozenset[Any] = frozenset()
+    kind = messages.ConsumerGroupHeartbeatRequest
 
-    def goes_on(self) -> None:
-        if self.epoch and self.chance.random() < 0.5:
-            return
-        self.id = self.id or f"m-{self.chance.getrandbits(32):x}"
-        request = messages.ShareGroupHeartbeatRequest(group_id=GROUP, member_id=self.id, member_epoch=self.epoch)
-        if not self.epoch:
-            request.subscribed_topic_names = self.topics
-        elif self.chance.random() < 0.05:
-            self.topics = [one for one in TOPICS if self.chance.random() < 0.8] or ["orders"]
-            request.subscribed_topic_names = self.topics
-        self.send(request, 1, "beat")
+    def named(self) -> str:
+        return ""
 
-    def got(self, answer: Any) -> None:
-        if answer.error_code:
-            self.epoch, self.owns = 0, frozenset()
-            return
-        if answer.member_epoch < 0:
-            return
-        self.epoch = answer.member_epoch
-        self.truth.epochs.add((self.id, self.epoch))
-        if answer.assignment is not None:
-            self.owns = frozenset(
-                (one.topic_id, part) for one in answer.assignment.topic_partitions for part in one.partitions
-            )
-            names = self.bench.cluster.by_id
-            self.truth.had.setdefault(self.id, set()).add(frozenset((names[t].name, p) for t, p in self.owns))
+    def joins(self, request: Any) -> None:
+        super().joins(request)
+        request.rebalance_timeout_ms, request.topic_partitions = 15_000, []
 
-    def leave(self) -> None:
-        self.alive = False
-        if self.epoch and self.waits is None:
-            kind = messages.ShareGroupHeartbeatRequest
-            self.send(kind(group_id=GROUP, member_id=self.id, member_epoch=-1), 1, "leave")
+    def confirms(self, request: Any) -> None:
+        by: dict[Any, list[int]] = {}
+        for topic, part in sorted(self.owns, key=str):
+            by.setdefault(topic, []).append(part)
+        request.topic_partitions = [self.kind.TopicPartitions(topic_id=t, partitions=p) for t, p in by.items()]
 
 
-KINDS: dict[str, type[_Driver]] = {"classic": Classic, "consumer": Consumer, "share": Share}
+class Share(_Beating):
+    """A member of a share group. It confirms nothing."""
+
+    kind = messages.ShareGroupHeartbeatRequest
+
+
+class Streams(_Beating):
+    """A member of a streams group. Some bring a newer topology."""
+
+    kind = messages.StreamsGroupHeartbeatRequest
+
+    def joins(self, request: Any) -> None:
+        request.topology = streams_truth.topology(epoch=int(self.chance.random() < 0.2))
+        request.rebalance_timeout_ms, request.process_id = 15_000, self.id
+        request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
+
+    def confirms(self, request: Any) -> None:
+        request.active_tasks = streams_truth.given(set(self.owns))
+        request.standby_tasks, request.warmup_tasks = [], []
+
+    def changes(self, request: Any) -> None:
+        """It wants something else with another topology only."""
+
+    def told(self, answer: Any) -> frozenset[Any] | None:
+        if answer.active_tasks is None:
+            return None
+        return frozenset((one.subtopology_id, part) for one in answer.active_tasks for part in one.partitions)
+
+    def parts(self) -> frozenset[tuple[str, int]]:
+        return self.owns
+
+
+KINDS: dict[str, type[_Driver]] = {"classic": Classic, "consumer": Consumer, "share": Share, "streams": Streams}
 
 
 @contextmanager
@@ -286,8 +314,6 @@ def _observed(truth: Truth) -> Iterator[None]:
         groups.Group._complete,
         groups.Group._drop,
     )
-    advance, leave = consumers.Consumers.advance, consumers.Consumers.leave
-    assign = consumers.Consumers._assign
     silent: list[str] = []
 
     def on_handled(self: Any, pending: Any) -> Any:
@@ -320,21 +346,31 @@ def _observed(truth: Truth) -> Iterator[None]:
         if of_silence:
             silent.pop()
 
-    def on_advance(self: Any, at: float) -> None:
-        before = set(self.members)
-        advance(self, at)
-        truth.silent |= before - set(self.members)
-        truth.left |= before - set(self.members)
+    def advancing(plain: Any) -> Any:
+        def on_advance(self: Any, at: float) -> None:
+            before = set(self.members)
+            plain(self, at)
+            truth.silent |= before - set(self.members)
+            truth.left |= before - set(self.members)
 
-    def on_leave(self: Any, number: str, for_a_while: bool) -> int:
-        truth.left.add(number)
-        return leave(self, number, for_a_while)
+        return on_advance
 
-    def on_assign(self: Any, topics: Any) -> None:
-        before = self.epoch
-        assign(self, topics)
-        if self.epoch != before and now[0] is not None:
-            truth.began.append(("request", now[0].number))
+    def leaving(plain: Any) -> Any:
+        def on_leave(self: Any, number: str, for_a_while: bool) -> int:
+            truth.left.add(number)
+            code: int = plain(self, number, for_a_while)
+            return code
+
+        return on_leave
+
+    def assigning(plain: Any) -> Any:
+        def on_assign(self: Any, *args: Any) -> None:
+            before = self.epoch
+            plain(self, *args)
+            if self.epoch != before and now[0] is not None:
+                truth.began.append(("request", now[0].number))
+
+        return on_assign
 
     share_leave, share_beat = sharing.Share.leave, sharing.Share.heartbeat
 
@@ -354,17 +390,20 @@ def _observed(truth: Truth) -> Iterator[None]:
             truth.began.append(("request", now[0].number))
         return made
 
-    with (
-        mock.patch.object(sharing.Share, "leave", on_share_leave),
-        mock.patch.object(sharing.Share, "heartbeat", on_share_beat),
-        mock.patch.object(conversation.Conversation, "_handled", on_handled),
-        mock.patch.object(groups.Group, "_prepare", on_prepare),
-        mock.patch.object(groups.Group, "_complete", on_complete),
-        mock.patch.object(groups.Group, "_drop", on_drop),
-        mock.patch.object(consumers.Consumers, "advance", on_advance),
-        mock.patch.object(consumers.Consumers, "leave", on_leave),
-        mock.patch.object(consumers.Consumers, "_assign", on_assign),
-    ):
+    patches: list[tuple[Any, str, Any]] = [
+        (sharing.Share, "leave", on_share_leave),
+        (sharing.Share, "heartbeat", on_share_beat),
+        (conversation.Conversation, "_handled", on_handled),
+        (groups.Group, "_prepare", on_prepare),
+        (groups.Group, "_complete", on_complete),
+        (groups.Group, "_drop", on_drop),
+    ]
+    for one in (consumers.Consumers, streams.Streams):
+        for name, made in (("advance", advancing), ("leave", leaving), ("_assign", assigning)):
+            patches.append((one, name, made(getattr(one, name))))
+    with ExitStack() as stack:
+        for of, name, instead in patches:
+            stack.enter_context(mock.patch.object(of, name, instead))
         yield
 
 
@@ -392,8 +431,8 @@ def simulated(seed: int, protocol: str, seconds: int = 120) -> tuple[bytes, Trut
     for one in drivers:
         for answer in one.client.answers():
             one.got(answer)
-        if one.alive and isinstance(one, Consumer | Share):
-            truth.at_end[one.id] = frozenset((bench.cluster.by_id[t].name, p) for t, p in one.owns)
+        if one.alive and isinstance(one, _Beating):
+            truth.at_end[one.id] = one.parts()
     return bench.core.recording.pcapng(), truth, bench
 
 
@@ -439,9 +478,9 @@ def holdings(rows: Iterable[Row]) -> Iterator[tuple[str, frozenset[tuple[str, in
             has.pop(row["member_id"])
             continue
         for one in row["lost"] or ():
-            mine.discard((one["topic"], one["partition"]))
+            mine.discard((one["topic"] or one["subtopology"], one["partition"]))
         for one in row["gained"] or ():
-            mine.add((one["topic"], one["partition"]))
+            mine.add((one["topic"] or one["subtopology"], one["partition"]))
         if len(mine) == row["partitions"]:
             yield row["member_id"], frozenset(mine)
 

@@ -19,11 +19,11 @@ from kwire.report.findings.rule import (
     Rule,
     Together,
     busiest,
+    committed_reads,
     counts,
-    keyed,
     together,
 )
-from kwire.report.sums import UNDATED, tuples
+from kwire.report.sums import tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally, WithEarlier, among, firsts
 
 __all__ = ["Commits", "EmptyFetches", "Hanging", "Limits", "Resets", "SmallFetches"]
@@ -286,13 +286,9 @@ class Hanging(Rule[Limits]):
         """By partition: the longest time that was too long."""
 
     def take(self, name: str, rows: Rows) -> None:
-        told = rows.where(api_name="Fetch", direction="response", status="ok")
-        # Brokers give the last stable offset to read_committed alone.
-        told = told[(rows.values("last_stable_offset", -1)[told] >= 0) & (rows.times[told] != UNDATED)]
+        told, of, places = committed_reads(rows, self._PLACE)
         if not len(told):
             return
-        of, places = keyed(rows, self._PLACE, told)
-        told, of = (each[np.lexsort((rows.times[told], of))] for each in (told, of))
         stable, times = rows.values("last_stable_offset")[told], rows.times[told]
         stuck = stable < rows.values("high_watermark", -1)[told]
         goes_on = (of[1:] == of[:-1]) & (stable[1:] == stable[:-1]) & stuck[1:] & stuck[:-1]

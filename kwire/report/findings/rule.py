@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.report import KAFKA
-from kwire.report.sums import tuples
+from kwire.report.sums import UNDATED, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally, Where, among, firsts, numbers
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Rule",
     "Together",
     "busiest",
+    "committed_reads",
     "counts",
     "kafka_connections",
     "keyed",
@@ -299,6 +300,18 @@ def keyed(rows: Rows, columns: Sequence[str], at: Array) -> tuple[Array, list[tu
     """A number for each of some rows, the same where ``columns`` are the same, and the values of each number."""
     of = rows.numbers(columns, at)
     return of, list(tuples(rows.part(columns, at[firsts(of)])))
+
+
+def committed_reads(rows: Rows, place: Sequence[str]) -> tuple[Array, Array, list[tuple[Any, ...]]]:
+    """Fetch responses to readers with ``read_committed``, by place and time, the numbers of their places, and these.
+
+    Brokers give the last stable offset to these readers alone.
+    """
+    reads = rows.where(api_name="Fetch", direction="response", status="ok")
+    reads = reads[(rows.values("last_stable_offset", -1)[reads] >= 0) & (rows.times[reads] != UNDATED)]
+    of, places = keyed(rows, place, reads)
+    order = np.lexsort((rows.times[reads], of))
+    return reads[order], of[order], places
 
 
 def rules_of(family: ModuleType) -> list[type[Rule[Any]]]:

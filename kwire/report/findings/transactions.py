@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.report.findings.rule import CLIENT, FRAME, Finding, Rule, Together, keyed
+from kwire.report.findings.rule import CLIENT, FRAME, Finding, Rule, Together, committed_reads, keyed
 from kwire.report.sums import UNDATED, tuples
 from kwire.report.tallies import Rows, Tally
 
@@ -129,14 +129,9 @@ class HeldBack(Rule[Limits]):
         self._where: dict[tuple[Any, ...], Tally] = {}
 
     def take(self, name: str, rows: Rows) -> None:
-        told = rows.where(api_name="Fetch", direction="response", status="ok")
-        # Brokers give the last stable offset to read_committed alone.
-        told = told[(rows.values("last_stable_offset", -1)[told] >= 0) & (rows.times[told] != UNDATED)]
+        told, of, places = committed_reads(rows, self._PLACE)
         if not len(told):
             return
-        of, places = keyed(rows, self._PLACE, told)
-        order = np.lexsort((rows.times[told], of))
-        told, of = told[order], of[order]
         stable, mark = rows.values("last_stable_offset")[told], rows.values("high_watermark", -1)[told]
         waits = (stable < mark) & (rows.values("record_bytes")[told] <= 0)
         times = rows.times[told]

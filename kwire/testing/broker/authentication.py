@@ -42,7 +42,8 @@ class Sasl:
     - ``users``: name -> password, for PLAIN and SCRAM.
     - ``tokens``: what clients with OAUTHBEARER may bring.
     - ``mechanisms``: which ones there are.
-    - ``lifetime``: for how many seconds a client is let in, as it is told (KIP-368); 0 for no end.
+    - ``lifetime``: for how many seconds a client is let in, as it is told (KIP-368). 0: it has no end, and a client
+      that wants to authenticate again is refused.
     """
 
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -64,10 +65,12 @@ class Login:
         self._mechanism = ""
         self._scram: _Scram | None = None
         self._refusing = False
+        self._known = False
+        """Whether the client has authenticated."""
 
     def handshake(self, mechanism: str) -> int:
         """Choose a mechanism. Gives an error code."""
-        if self.sasl is None:
+        if self.sasl is None or (self._known and not self.sasl.lifetime):
             return ErrorCode.ILLEGAL_SASL_STATE
         if mechanism not in self.sasl.mechanisms:
             return ErrorCode.UNSUPPORTED_SASL_MECHANISM
@@ -75,8 +78,19 @@ class Login:
         self._scram = _Scram(mechanism, self.sasl.users) if mechanism.startswith("SCRAM") else None
         return ErrorCode.NONE
 
+    @property
+    def begun(self) -> bool:
+        """Whether a mechanism was chosen, for the token that comes next."""
+        return bool(self._mechanism)
+
     def token(self, data: bytes) -> tuple[bytes, bool]:
         """The broker's token, and whether the client is in with it. Raises ``RefusedLoginError``."""
+        made, done = self._token(data)
+        if done:
+            self._known, self._mechanism = True, ""
+        return made, done
+
+    def _token(self, data: bytes) -> tuple[bytes, bool]:
         if self.sasl is None or not self._mechanism or len(data) > _MOST_TOKEN or self._refusing:
             raise RefusedLoginError("Authentication failed")
         if self._scram is not None:

@@ -26,7 +26,7 @@ from kwire import schema
 from kwire.codec import registry
 from kwire.codec.objects import WireMessage
 from kwire.errors import KwireError, ProtocolError, UnsupportedVersionError
-from kwire.protocol.connection import Closed, Connection, Event, RequestReceived, Token, waits_by_itself
+from kwire.protocol.connection import Closed, Connection, Event, RequestReceived, State, Token, waits_by_itself
 from kwire.protocol.error_codes import ErrorCode
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import NO_VERSIONS
@@ -275,7 +275,7 @@ class Conversation:
             pending.exchange.answered = wall
             self._core.recording.data(self._connected, True, pending.data, wall)
             self._write(pending.data)
-            refused = pending.ask.key in _LOGIN and getattr(pending.exchange.response, "error_code", False)
+            refused = pending.ask.key in _LOGIN and self._connection.state is State.FAILED
             if pending.plan.damage == "cut_off" or refused:
                 self._end()
 

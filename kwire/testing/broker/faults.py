@@ -31,6 +31,15 @@ if TYPE_CHECKING:
 __all__ = ["DAMAGES", "Asked", "Faults", "Plan", "Rule"]
 
 _SIZE: Final = 4
+_LONGEST: Final = 1_000_000
+"""Seconds that a fault may last. A response says its milliseconds in 31 bits."""
+
+
+def _seconds(what: str, given: float) -> float:
+    found = float(given)
+    if not 0 <= found <= _LONGEST:
+        raise ValueError(f"{what} takes 0 to {_LONGEST} seconds, not {given}")
+    return found
 
 
 def _sized(frame: bytes) -> bytes:
@@ -150,12 +159,12 @@ class Rule:
 
     def delay(self, seconds: float) -> Self:
         """Send the response so much later. The client's next request waits too."""
-        self._does.delay = float(seconds)
+        self._does.delay = _seconds("delay", seconds)
         return self._says(f"delay {seconds} s")
 
     def throttle(self, seconds: float) -> Self:
         """Say that the client is throttled, and do what a broker does then: see ``quotas``."""
-        self._does.throttle = float(seconds)
+        self._does.throttle = _seconds("throttle", seconds)
         return self._says(f"throttle {seconds} s")
 
     def drop(self, *, handled: bool = True) -> Self:
@@ -170,6 +179,9 @@ class Rule:
 
     def raw(self, data: bytes) -> Self:
         """Send these bytes in place of the response; its size belongs to them."""
+        # bytes(5) would be five zeros.
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise TypeError(f"raw takes bytes, not {type(data).__name__}")
         self._does.raw = bytes(data)
         return self._says(f"raw, {len(data)} bytes")
 
@@ -181,6 +193,8 @@ class Rule:
         """
         from kwire.testing.corpus import KINDS, RECORD_KINDS
 
+        if not kinds:
+            raise ValueError("damage takes one kind or more, such as truncated")
         for kind in kinds:
             if kind not in DAMAGES and kind not in KINDS and kind not in RECORD_KINDS:
                 raise ValueError(no_such("damage", kind, [*DAMAGES, *KINDS, *RECORD_KINDS]))

@@ -14,12 +14,24 @@ from typing import Final, Self, TypeVar
 
 from kwire.testing.broker.asking import NEVER
 
-__all__ = ["Hosted"]
+__all__ = ["Hosted", "check_host"]
 
 T = TypeVar("T")
 
+_LABEL: Final = 63
+"""Bytes between two dots of a name."""
 _START: Final = 30.0
 """Seconds in which the thread must have begun."""
+
+
+def check_host(host: str) -> str:
+    """The host, if it can be the name or the address of one. Raises ``ValueError``."""
+    # Asyncio takes an empty one for all addresses of the machine. A URL or user:password@ is no host.
+    fine = all(one.isalnum() or one in "-._:%" for one in host)
+    labels = host.rstrip(".").split(".") if host.count(":") == 0 else [host]
+    if not fine or not all(1 <= len(one.encode()) <= _LABEL for one in labels):
+        raise ValueError(f"{host!r} is no host: it is the name or the address of one, such as 127.0.0.1")
+    return host
 
 
 class Hosted(ABC):

@@ -71,7 +71,15 @@ class Exchange:
         parts = [f"#{self.number} {self.api} v{self.api_version} of {self.client_id!r} to node {self.node}"]
         parts += [f"fault: {self.fault}"] * bool(self.fault)
         parts += [f"error: {self.error}"] * (self.error is not None)
+        if self.request is None and self.response is None:
+            # A proxy keeps no messages.
+            parts += ["no answer" if self.answered is None else f"answered after {self._took:.1f} ms"]
+            return f"<{'; '.join(parts)}>"
         return f"<{'; '.join(parts)}: {self.request!r} -> {self.response!r}>"
+
+    @property
+    def _took(self) -> float:
+        return ((self.answered or self.time) - self.time) * 1000
 
 
 @dataclass(eq=False, slots=True)

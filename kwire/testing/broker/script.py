@@ -66,7 +66,10 @@ def read(text: str) -> Script:
     """The script of a text. Raises ``ValueError`` for a text that is none, with the place."""
     try:
         found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise ValueError("no script: its tables and lists are too deep") from None
+    except ValueError as error:
+        # A number of too many digits is one, too.
         raise ValueError(f"no TOML: {error}") from None
     _known(found, {"topics": dict, "fault": list}, "the script")
     topics = found.get("topics", {})
@@ -106,5 +109,12 @@ def _rule(one: Any) -> Rule:
         if name in ("drop", "close"):
             getattr(rule, name)(handled=handled)
         else:
-            getattr(rule, name)(bytes.fromhex(value) if name == "raw" else value)
+            getattr(rule, name)(_bytes(value) if name == "raw" else value)
     return rule
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise ValueError(f"raw = {text!r} is not hexadecimal") from None

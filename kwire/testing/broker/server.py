@@ -29,6 +29,7 @@ from kwire.testing.broker.authentication import Sasl
 from kwire.testing.broker.cluster import Cluster, Node, Settings
 from kwire.testing.broker.conversation import Conversation, Core
 from kwire.testing.broker.faults import Faults
+from kwire.testing.broker.hosting import check_host
 from kwire.testing.broker.logs import Log, RefusedError
 from kwire.testing.broker.recording import Recording
 from kwire.testing.broker.scripted import Scripted
@@ -67,6 +68,7 @@ class Broker(Scripted):
     ) -> None:
         if nodes < 1 or (ports and len(ports) != nodes):
             raise ValueError(f"{nodes} nodes with {len(ports)} ports: each node has one")
+        check_host(host)
         listed = [Node(number + 1, host, port) for number, port in enumerate(ports or [0] * nodes)]
         settings = settings or Settings()
         cluster = Cluster(
@@ -77,7 +79,7 @@ class Broker(Scripted):
         self._servers: list[asyncio.Server] = []
         self._listeners: set[_Listener] = set()
         for name, count in (topics or {}).items():
-            cluster.create_topic(name, count)
+            self.create_topic(name, count)
 
     # -- running
 
@@ -131,7 +133,7 @@ class Broker(Scripted):
         try:
             self.in_loop(lambda: self._core.cluster.create_topic(name, partitions, replication))
         except RefusedError as error:
-            raise ValueError(error.why) from None
+            raise ValueError(f"topic {name!r}: {error.why}") from None
 
     def append(self, topic: str, listed: Iterable[Record], partition: int = 0) -> int:
         """Put records into a partition, as a producer would. Gives the offset of the first one."""

@@ -17,9 +17,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kwire.errors import ProtocolError
 from kwire.protocol.splitter import DEFAULT_LIMIT
 from kwire.testing.broker.asking import NEVER
 from kwire.testing.broker.faults import Faults
+from kwire.testing.broker.hosting import check_host
 from kwire.testing.broker.recording import Connected, Recording, end_of
 from kwire.testing.broker.scripted import Scripted
 from kwire.testing.proxy.relay import Relay
@@ -108,8 +110,8 @@ class Proxy(Scripted):
         name, _, number = upstream.split(",")[0].rpartition(":")
         if not name or not number.isdecimal() or not 0 < int(number) < 65536:
             raise ValueError(f"{upstream!r} is no address such as kafka:9092")
-        self._upstream = name.strip("[]"), int(number)
-        self._host, self._port = host, port
+        self._upstream = check_host(name.strip("[]")), int(number)
+        self._host, self._port = check_host(host), port
         self._tls = tls
         self.upstream_tls: ssl.SSLContext | None = upstream_tls
         self.shared: Shared = Shared(Faults(seed), Recording(max_recorded), self)
@@ -157,9 +159,13 @@ class Proxy(Scripted):
         for one in self._doors:
             if (one.node, one.host, one.port) == (node, host, port):
                 return self._host, one.own
-        if len(self._doors) >= _MOST_NODES:
+        try:
+            made = self._open(node, host, port, 0) if len(self._doors) < _MOST_NODES else None
+        except OSError as error:
+            made = None
+            self.shared.recording.errors.append(ProtocolError(f"no port for node {node}: {error}"))
+        if made is None:
             return self._host, self._doors[0].own
-        made = self._open(node, host, port, 0)
         task = asyncio.get_running_loop().create_task(self._serve(made))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -219,7 +225,10 @@ class _Client(asyncio.Protocol):
             made, _ = await loop.create_connection(
                 lambda: _Upstream(self), self._door.host, self._door.port, ssl=proxy.upstream_tls, server_hostname=name
             )
-        except OSError:
+        except (OSError, ValueError, OverflowError) as error:
+            # The cluster names hosts and ports: a name may be none, and a port too large.
+            at = f"{self._door.host}:{self._door.port}"
+            proxy.shared.recording.errors.append(ProtocolError(f"no connection to {at}: {error}"))
             self.abort()
             return
         self._broker = made

@@ -25,6 +25,7 @@ from packets import (
 
 from kwire.capture.tracker import Tracker
 from kwire.kernels.engine import PYTHON, using
+from kwire.kernels.judging import MOST_JUDGED
 from kwire.kernels.layouts import ABSENT, Status
 from kwire.kernels.roles import UNDECIDED
 from kwire.kernels.searching import LARGEST_ID, MOST_AWAITED, MOST_FOLLOWED
@@ -643,3 +644,14 @@ def test_pieces_that_may_be_responses_are_looked_at_a_few_times_only() -> None:
     few, many = spent(20), spent(80)
     assert many < 6 * few
     assert UNDECIDED > 80 * 64
+
+
+@pytest.mark.parametrize("damage", [bytes(1460), b"\xff\xff\xff\xff"])
+def test_a_large_first_request_that_is_damaged_costs_no_other(damage: bytes) -> None:
+    """Its first bytes are zeros, or its size is false. It is larger than all that is looked at of one that is none."""
+    connection = Connection(mss=1460).open().send(produce(1, 1, bytes(3 * MOST_JUDGED))).answer(produce_answer(1))
+    first = connection.packets[3]
+    connection.packets[3] = replace(first, payload=damage + first.payload[len(damage) :])
+    packets = talk(4, connection=connection).packets
+    found = brief(windows(packets))
+    assert [one for one in found if one[2] == Status.OK][-4:] == several(3, 4)

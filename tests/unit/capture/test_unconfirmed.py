@@ -692,3 +692,110 @@ def test_a_copy_of_a_request_is_none_though_the_answer_acknowledges_no_more(engi
     asked = {row["correlation_id"]: row["status"] for row in found if row["direction"] == "request"}
     assert asked.get(1) != "ok"
     assert [asked[number] for number in range(4, 9)] == ["ok"] * 5
+
+
+def with_size(frame: bytes, end: int) -> bytes:
+    """A frame that says that it ends at byte ``end`` of it."""
+    return struct.pack(">i", end - 4) + frame[4:]
+
+
+@engines
+def test_requests_behind_a_false_size_are_in_doubt(engine: Engine) -> None:
+    """It ends where a value begins, in the middle of a segment. What follows looks like requests."""
+    chain = b"".join(sized(metadata(number, LARGE)) for number in (4, 5, 6))
+    frame = sized(produce(3, chain))
+    talk = in_turn(2).send_raw(with_size(frame, frame.index(chain))).answer(produce_answer(3))
+    for number in range(7, 10):
+        talk.send(metadata(number, LARGE)).answer(metadata_answer(number))
+    data = pcap(talk.packets)
+    with using(engine):
+        found = by_number(read(data))
+        assert by_number(read(data, window=300)) == found
+    asked = {row["correlation_id"]: row["status"] for row in found if row["direction"] == "request"}
+    assert {asked.get(number) for number in (4, 5, 6)} == {"unconfirmed"}
+    assert [asked[number] for number in (1, 2, 3, 8, 9)] == ["ok", "ok", "malformed", "ok", "ok"]
+
+
+@engines
+def test_answers_behind_a_false_size_are_in_doubt(engine: Engine) -> None:
+    """The values of a response are the next answers, and its size ends where they begin."""
+    chain = sized(metadata_answer(3)) + sized(metadata_answer(4))
+    frame = sized(old_fetch_answer(2, chain + bytes(9)))
+    talk = in_turn(1).send(old_fetch(2), metadata(3, LARGE), metadata(4, LARGE))
+    talk.answer_raw(with_size(frame, frame.index(chain))).answer(metadata_answer(3), metadata_answer(4))
+    with using(engine):
+        found = statuses(pcap(talk.packets))
+    answers = [row[2:] for row in found if row[0] == "response" and row[2] in (3, 4)]
+    assert answers[:2] == [(3, "unconfirmed"), (4, "unconfirmed")]
+
+
+@engines
+def test_a_false_size_that_has_room_for_another_frame_is_no_good_frame(engine: Engine) -> None:
+    """It ends within the next request, in front of a value. Both are in one segment."""
+    chain = b"".join(sized(metadata(number, LARGE)) for number in (4, 5, 6))
+    first, second = sized(metadata(2, LARGE)), sized(produce(3, chain))
+    talk = in_turn(1).send_raw(with_size(first, len(first) + second.index(chain)) + second).answer(metadata_answer(2))
+    with using(engine):
+        found = read(pcap(talk.packets))
+    asked = {row["correlation_id"]: row for row in found if row["direction"] == "request"}
+    assert asked[2]["error"] == "the body is not what version 0 says"
+    assert {asked[number]["status"] for number in (4, 5, 6)} == {"unconfirmed"}
+
+
+@engines
+def test_few_bytes_behind_a_body_leave_no_doubt(engine: Engine) -> None:
+    """Some clients send them. They have no room for a frame."""
+    talk = in_turn(1).send(metadata(2, LARGE) + bytes(9), metadata(3, LARGE)).answer(metadata_answer(2))
+    with using(engine):
+        found = statuses(pcap(talk.packets))
+    assert [row[2:] for row in found if row[0] == "request"] == [(1, "ok"), (2, "trailing"), (3, "ok")]
+
+
+@engines
+def test_no_value_leads_to_a_certain_request_with_a_size_that_goes_on_behind_it(engine: Engine) -> None:
+    """The last frame of a value goes on behind it, up to the next request. Its body is not what its layout says."""
+    cut = sized(metadata(4, LARGE) + b"\xff" * 9)
+    frame = sized(produce(2, sized(metadata(3, LARGE)) + cut[:-1]))
+    at = frame.index(sized(metadata(3, LARGE)))
+    # The count of headers stands in the place of the byte that is cut off.
+    assert len(frame) == at + len(sized(metadata(3, LARGE))) + len(cut)
+    talk = Connection().open().send(produce(1, b"v")).answer(produce_answer(1)).send_raw(frame[:at])
+    gone = len(talk.packets) - 1
+    talk.send_raw(frame[at:])
+    for number in range(5, 8):
+        talk.send(metadata(number, LARGE))
+    with using(engine):
+        found = statuses(without(talk.close(), gone))
+    asked = {row[2]: row[3] for row in found if row[0] == "request"}
+    assert "ok" not in {asked.get(3), asked.get(4)}
+
+
+@engines
+def test_no_value_leads_to_a_certain_answer_with_a_size_that_goes_on_behind_it(engine: Engine) -> None:
+    """The same in a Fetch response: the count of headers and tagged fields stand in the place of what is cut off."""
+    inner = sized(metadata_answer(4))
+    cut = sized(metadata_answer(5) + b"\xff" * 9)
+    batch = records.encode([records.Record(None, bytes(100)), records.Record(None, inner + cut[:-4])])
+    partition = messages.FetchResponse.PartitionData(records=batch)
+    body = messages.FetchResponse(
+        responses=[messages.FetchResponse.FetchableTopicResponse(topic="t", partitions=[partition])]
+    )
+    talk = in_turn(2)
+    asked = messages.FetchRequest(max_wait_ms=500)
+    talk.send(kwire.encode_request(asked, api_version=12, correlation_id=3, client_id=LARGE))
+    talk.send(metadata(4, LARGE), metadata(5, LARGE))
+    frame = sized(kwire.encode_response(body, api_version=12, correlation_id=3))
+    at = frame.index(inner)
+    assert len(frame) == at + len(inner) + len(cut)
+    talk.answer_raw(frame[:at])
+    gone = len(talk.packets) - 1
+    talk.answer_raw(frame[at:] + sized(metadata_answer(4)) + sized(metadata_answer(5)))
+    for number in range(6, 11):
+        talk.send(metadata(number, LARGE)).answer(metadata_answer(number))
+    with using(engine):
+        found = by_number(read(without(talk.close(), gone)))
+    answers = [(row["correlation_id"], row["size"], row["status"]) for row in found if row["direction"] == "response"]
+    value, whole = len(cut) - 4, len(inner) - 4
+    assert (4, whole, "unconfirmed") in answers
+    assert (5, value) not in {(number, size) for number, size, _ in answers}
+    assert answers[-6:] == [(number, whole, "ok") for number in range(5, 11)]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +49,6 @@ def test_captures_are_read_in_order_of_time(tmp_path: Path, capsys: pytest.Captu
     (row,) = told(capsys, "findings", committing(tmp_path / "y", 0, 10), *names, "--rule", "offsets-back")
     assert row["count"] == 1
     assert [one["capture"] for one in row["evidence"]] == [str(tmp_path / "y")]
-
-
-def test_what_has_no_time_stays_where_it_is(tmp_path: Path) -> None:
-    late, early = (committing(tmp_path / name, 0, hour) for name, hour in (("late", 2), ("early", 1)))
-    packed = tmp_path / "first.gz"
-    packed.write_bytes(gzip.compress(Path(committing(tmp_path / "first", 0, 0)).read_bytes()))
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    (tmp_path / "damaged").write_bytes(packed.read_bytes()[:20])
-    others = ["-", str(pipe), str(tmp_path), str(tmp_path / "none"), str(tmp_path / "damaged")]
-    assert answers.in_order([late, *others, early, str(packed)]) == [str(packed), early, late, *others]
 
 
 def test_names_of_topics_go_on_from_one_capture_to_the_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,10 +133,36 @@ def test_synonyms_of_a_long_name_cost_what_they_are_long() -> None:
         ["schema", "9" * 5000],
         ["explain", "0012000000000001ffff", "--response", "9" * 5000, "--version", "1"],
         ["explain", "0012000000000001ffff", "--message", ""],
+        ["why", "x", "--record", "a:0:" + "9" * 5000],
+        ["why", "x", "--record", f"a:0:{1 << 63}"],
+        ["why", "x", "--record", f"a:{1 << 31}:0"],
+        ["fuzz", "run", "--cmd", ""],
+        ["fuzz", "run", "--cmd", "'"],
+        ["fuzz", "run", "--lines", "--cmd", "''"],
+        ["fuzz", "server", "--cmd", ""],
+        ["fuzz", "tcp", "127.0.0.1:9", "--cmd", ""],
     ],
 )
 def test_what_is_no_number_or_name_is_one_line(args: list[str]) -> None:
     assert code_of(*args) == 2
+
+
+def test_two_hyphens_are_the_value_of_an_option_where_an_equals_sign_says_so() -> None:
+    parser, commands = cli.make_parser()
+    tried = 0
+    for name, command in commands.items():
+        for action in command._actions:
+            flag = next((one for one in action.option_strings if one.startswith("--")), None)
+            if flag is None or action.nargs == 0:
+                continue
+            tried += 1
+            try:
+                args, _ = parser.parse_known_args([name, f"{flag}=--"])
+            except SystemExit:  # it takes numbers, or some names
+                continue
+            # A port that is no number is a file.
+            assert getattr(args, action.dest) != [] or args.more == ["--"], flag
+    assert tried > 100
 
 
 def test_closed_standard_streams_are_no_traceback() -> None:

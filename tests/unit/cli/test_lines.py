@@ -6,6 +6,7 @@ import csv
 import datetime
 import io
 import json
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kwire import tables
 from kwire.cli import lines
 from kwire.cli.output import CsvOutput, JsonLinesOutput, open_output
 from kwire.kernels.engine import PYTHON, Engine, using
@@ -65,12 +67,28 @@ def batch_of(rows: int = 30) -> pa.RecordBatch:
             "names": column((["a", '"'], None, []), pa.list_(pa.string())),
             "map": column((None, [("k", "v"), ("k", None), ("\x85", "")]), pa.map_(pa.string(), pa.string())),
             "buckets": column((None, [{"lower": None, "upper": float("inf"), "count": 3}]), BUCKETS),
+            "parts": column((None, [], [{"begun": 0, "bytes": 3}, None, {"begun": None, "bytes": 2**60}]), STEPS),
+            "date": column((None, 0, -1, 2**31 - 1, -(2**31)), pa.int32()).cast(pa.date32()),
+            "millis": column((None, 0, 1_709_164_800_001, 2**63 - 1), pa.int64()).cast(pa.timestamp("ms", "UTC")),
+            "nanos": column((None, 0, 1_709_164_800_000_000_001), pa.int64()).cast(pa.timestamp("ns")),
+            "clock": column((None, 0, 86_399_999_999), pa.int64()).cast(pa.time64("us")),
+            "money": column((None, Decimal("-12.30"), Decimal("0.00")), pa.decimal128(20, 2)),
+            "large": column((None, Decimal(10**60)), pa.decimal256(70, 0)),
+            "enum": column((None, "RED", "\x9b"), pa.dictionary(pa.int32(), pa.string())),
+            "hash": column((None, b"12345678"), pa.binary(8)),
+            "unsigned": column((None, 2**64 - 1), pa.uint64()),
+            "order": column((None, {"at": 5, "cost": Decimal("1.10"), "text": "\x9b\u2028", "day": None}), ORDER),
+            "days": column((None, [("k", 0), ("\x85", None)]), pa.map_(pa.string(), pa.date32())),
             "nothing": pa.nulls(rows, pa.string()),
             "same": pa.repeat(pa.scalar("x.pcap"), rows),
         }
     )
 
 
+STEPS = pa.list_(pa.struct([("begun", TIMESTAMP), ("bytes", pa.int64())]))
+ORDER = pa.struct(
+    [("at", pa.timestamp("ns")), ("cost", pa.decimal128(9, 2)), ("text", pa.string()), ("day", pa.date32())]
+)
 BUCKETS = pa.list_(pa.struct([("lower", pa.float64()), ("upper", pa.float64()), ("count", pa.int64())]))
 
 
@@ -84,6 +102,22 @@ def by_row(output: Any, batch: pa.RecordBatch) -> str:
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+def leaves(type_: pa.DataType, inside: bool = False) -> set[tuple[str, bool]]:
+    """The types of which a type is made, and whether it is in a list or struct."""
+    if not pa.types.is_nested(type_):
+        return {(str(type_), inside)}
+    return {leaf for i in range(type_.num_fields) for leaf in leaves(type_.field(i).type, True)}
+
+
+def test_each_type_of_the_tables_is_written() -> None:
+    ours = {leaf for field in batch_of().schema for leaf in leaves(field.type)}
+    for kind in (tables.CAPTURE, tables.LOG, tables.EVENTS):
+        for name in tables.names(kind):
+            for field in tables.table(name, kind).schema:
+                # What is in a list is written as it is in a struct.
+                assert leaves(field.type) <= ours | {(leaf, True) for leaf, _ in ours}, (name, field.name)
 
 
 @pytest.mark.usefixtures("engine")

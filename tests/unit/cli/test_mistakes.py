@@ -174,7 +174,7 @@ def test_each_command_says_what_to_do_with_a_wrong_file(
     said = {
         "missing.pcap": "No such file or directory",
         "folder/of/missing.pcap": "No such file or directory: its folder is missing too",
-        "folder": f"a folder, not a file: name those in it, such as {Path('folder/*.pcap')}",
+        "folder": "a folder, not a file: commands that take several captures read those in a folder",
         "empty": "the file is empty: no packet is in it yet (tcpdump -U writes each one at once)",
         "notes.txt": "begins with the bytes 30 32 3a 31, which are text; `tcpdump -w FILE` writes one",
         "bytes": "begins with the bytes ca fe ba be; `tcpdump -w FILE` writes one",

@@ -517,6 +517,37 @@ def test_a_large_message_is_no_reason_to_give_up_guessing() -> None:
         assert codec._recompilations == 1
 
 
+def test_a_rare_shape_is_no_guess() -> None:
+    kind = messages.MetadataResponse
+    partitions = [kind.MetadataResponsePartition(replica_nodes=[1, 2, 3], isr_nodes=[1, 2]) for _ in range(60)]
+    partitions += [kind.MetadataResponsePartition(replica_nodes=[1], isr_nodes=[1]) for _ in range(4)]
+    codec = registry.CompiledCodec(kind.SCHEMA, 12)
+    value = kind(topics=[kind.MetadataResponseTopic(name="t", partitions=partitions)])
+    data = codec.encode(value)
+    for _ in range(3):
+        assert codec.decode(data) == value
+    assert codec._guesses == {0: [(3, 2, 0)]}
+
+
+@pytest.mark.parametrize("version", [3, 9])
+def test_large_record_sets_are_views_and_need_no_slow_walk(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = messages.ProduceRequest
+    codec = registry.codec(kind.SCHEMA, version)
+    for size in (0, 1, 126, 127, 128, 383, 384, 385, 1022, 1023, 1024, 16382, 16383, 16384, 20_000):
+        part = kind.PartitionProduceData(index=1, records=bytes([size % 251]) * size)
+        value = kind(topic_data=[kind.TopicProduceData(name="t", partition_data=[part, part])])
+        data = codec.encode(value)
+        structs = registry._structs(kind.SCHEMA)
+        walked, end = tracked.decode(codec.layout, "ProduceRequest", structs, data)
+        assert (walked, end) == (value, len(data))
+        with monkeypatch.context() as patched:
+            patched.setattr(tracked, "decode", None)
+            made = codec.decode(data)
+        assert made == value
+        kinds = {type(one.records) for one in made.topic_data[0].partition_data}
+        assert kinds == {bytes if size < 1023 else memoryview}
+
+
 def test_absurd_counts_are_refused_before_anything_is_allocated(implementation: Implementation) -> None:
     import tracemalloc
 

@@ -13,6 +13,7 @@ from kwire.codec import costs, registry, tracked
 from kwire.codec.registry import Codec, Implementation
 from kwire.errors import DecodeError, LimitError
 from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.schema import model
 
 MIB = 1 << 20
 
@@ -115,6 +116,57 @@ def test_elements_without_bytes_are_few(implementation: Implementation) -> None:
     with pytest.raises(LimitError) as found:
         codec.decode(b"\0\1\0\0")
     assert (found.value.path, found.value.offset) == ("$.list", 4)
+
+
+COUNTED = """data Counted versions 0-1 flexible 0+
+  items [Item]
+    a int32
+    b string
+    c uuid
+    numbers [int32]
+    names [string]
+    inner Inner
+      d int8
+    later [string] 1+
+    tagged [string] 0+ tag 0
+"""
+
+
+def test_a_struct_is_counted_by_its_fields() -> None:
+    (message,) = schema.parse(COUNTED)
+    layout = registry.codec(message, 0).layout
+    (items,) = layout.fields
+    assert isinstance(items.type, model.ArrayLayout)
+    item = items.type.element
+    assert isinstance(item, model.StructLayout)
+    inner = 40 + 8
+    # The object, a slot for each field, a number, a text, a UUID, numbers, three lists, the struct.
+    whole = 40 + 8 * 8 + 8 + 32 + 64 + 88 + 3 * 56 + inner
+    assert costs.element(item) == 8 + whole
+    assert costs.elements(item, 3) == 3 * (8 + whole)
+
+
+def test_what_cannot_be_beyond_the_limit_is_known_from_the_costliest_byte() -> None:
+    text = "data Costly versions 0 flexible 0+\n  items [Item]\n"
+    text += "".join(f"    tagged{tag} [string] 0+ tag {tag}\n" for tag in range(3))
+    (message,) = schema.parse(text)
+    layout, limits = registry.codec(message, 0).layout, Limits(objects=10**9)
+    # An item is a byte, which says that it has no tagged fields.
+    a_byte = 8 + 40 + 3 * (8 + 56) + 1
+    assert costs.uncounted(layout, limits) == limits.for_objects(0) // a_byte
+    # Elsewhere it is the byte of an unknown tagged field.
+    assert costs.uncounted(metadata("compiled").layout, limits) == limits.for_objects(0) // (costs.UNKNOWN_TAG // 2)
+
+
+def test_numbers_and_texts_in_arrays_are_counted_by_their_kind() -> None:
+    (message,) = schema.parse("data Kinds versions 0\n" + "".join(f"  {one} [{one}]\n" for one in KINDS))
+    for field in registry.codec(message, 0).layout.fields:
+        assert isinstance(field.type, model.ArrayLayout)
+        assert isinstance(field.type.element, model.PrimitiveLayout)
+        assert costs.element(field.type.element) == KINDS[field.name]
+
+
+KINDS = {"bool": 8, "int8": 8, "int16": 40, "int64": 40, "uuid": 112, "string": 56, "bytes": 56}
 
 
 def forbidden(*_: Any, **__: Any) -> Any:

@@ -25,7 +25,7 @@ from kwire.tables.reading import read_in_order
 from kwire.testing import packets
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-PROTOCOLS = ("classic", "consumer")
+PROTOCOLS = ("classic", "consumer", "streams")
 
 Row = dict[str, Any]
 

@@ -12,6 +12,9 @@ from packets import Connection, pcap
 
 import kwire
 from kwire import messages
+from kwire.capture import frames
+from kwire.capture.frames import Gathered
+from kwire.history import fold
 from kwire.history.fold import Fold
 from kwire.history.groups import Group
 
@@ -20,38 +23,45 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 
 def slowly(data: bytes, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     with monkeypatch.context() as patch:
-        patch.setattr(Group, "asks", Fold.asks)
+        patch.setattr(Group, "beats", Fold.beats)
         return read(data, "group_events")
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[bool, int]:
-    """How many requests were taken quickly, and how many were not."""
+    """How many exchanges were taken quickly, and how many steps were not."""
     found = {True: 0, False: 0}
-    plain = Group.asks
+    plain, slow = Group.beats, Group.take
 
-    def asks(self: Group, *args: Any) -> bool:
-        made = plain(self, *args)
-        found[made] += 1
+    def beats(self: Group, some: Any, *args: Any) -> bool:
+        made = plain(self, some, *args)
+        found[True] += made
         return made
 
-    monkeypatch.setattr(Group, "asks", asks)
+    def take(self: Group, step: Any) -> Any:
+        found[False] += 1
+        return slow(self, step)
+
+    monkeypatch.setattr(Group, "beats", beats)
+    monkeypatch.setattr(Group, "take", take)
     return found
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-@pytest.mark.parametrize("seed", [1, 2])
-def test_rows_are_those_of_the_long_way(protocol: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, _, _ = simulated(seed, protocol)
-    for data in (whole, lossy(whole, seed)):
+@pytest.mark.parametrize("at_once", [4, 64])
+def test_rows_are_those_of_the_long_way(protocol: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, _, _ = simulated(1, protocol)
+    monkeypatch.setattr(fold, "_FEW", at_once)
+    for data in (whole, lossy(whole, 1)):
         long_way = slowly(data, monkeypatch)
         found = counted(monkeypatch)
         assert read(data, "group_events") == long_way
-        assert found[True] > found[False]
+        assert found[True] or at_once > 4
 
 
 @pytest.mark.parametrize("capture", ["kafka-4.3-kraft-java/clients.pcap", "kafka-4.3-kraft-librdkafka/current.pcap"])
 def test_so_are_those_of_real_clients(capture: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = (GOLDEN / capture).read_bytes()
+    monkeypatch.setattr(fold, "_FEW", 8)
     long_way = slowly(data, monkeypatch)
     found = counted(monkeypatch)
     assert read(data, "group_events") == long_way
@@ -95,3 +105,20 @@ def test_a_commit_is_known_by_its_head_only_where_all_of_it_can_be_read() -> Non
         ("commit_refused", "UNKNOWN_MEMBER_ID", "ok")
     ]
     assert [row["status"] for row in cut] == ["ok", "malformed", "unpaired"]
+
+
+@pytest.mark.parametrize("table", ["group_events", "streams_tasks"])
+def test_frames_that_wait_for_those_of_other_windows_give_the_same_rows(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, _, _ = simulated(2, "streams", seconds=60)
+    data = lossy(whole, 2)
+    rows = read(data, table)
+    given: list[int] = []
+    monkeypatch.setattr(frames, "SMALL_WINDOW", 0)
+    monkeypatch.setattr(frames, "GATHERED_WINDOWS", 4)
+    plain = Gathered.rest
+    monkeypatch.setattr(Gathered, "rest", lambda self: (given.append(len(one)) or one for one in plain(self)))
+    assert read(data, table, window=3000) == rows
+    assert rows
+    assert len(given) > 1

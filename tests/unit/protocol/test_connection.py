@@ -452,8 +452,35 @@ def test_sasl_authenticate_needs_a_handshake() -> None:
     with pytest.raises(ProtocolError, match="SaslAuthenticateRequest cannot be sent before SaslHandshake"):
         client.send(messages.SaslAuthenticateRequest(auth_bytes=b""), version=0)
     frame = b"\0\x24\0\0\0\0\0\0\xff\xff\0\0\0\0"
-    with pytest.raises(ProtocolError, match="the client sends SaslAuthenticate before SaslHandshake"):
-        list(broker.receive(len(frame).to_bytes(4, "big") + frame))
+    data = len(frame).to_bytes(4, "big") + frame
+    # As Kafka's, a broker refuses it and goes on.
+    (event,) = broker.receive(data)
+    assert isinstance(event, RequestReceived)
+    with pytest.raises(ProtocolError, match="answers a token without SaslHandshake: it has an error"):
+        broker.send(messages.SaslAuthenticateResponse())
+    with pytest.raises(ProtocolError, match="a SASL token cannot be sent here"):
+        broker.send_token(b"")
+    broker.send(messages.SaslAuthenticateResponse(error_code=34))
+    assert broker.state is State.OPEN
+    ask(client, broker, HEARTBEAT, messages.HeartbeatResponse())
+    # Where clients have to authenticate, it is no first step.
+    with pytest.raises(ProtocolError, match="the client sends SaslAuthenticate before authentication"):
+        list(Connection("broker", sasl=True).receive(data))
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_handshake_on_an_open_connection_may_be_refused(version: int) -> None:
+    client, broker = pair(versions=VERSIONS)
+    request = messages.SaslHandshakeRequest(mechanism="PLAIN")
+    ask(client, broker, request, messages.SaslHandshakeResponse(error_code=34), version=version)
+    assert (client.state, broker.state, client.mechanism) == (State.OPEN, State.OPEN, None)
+    ask(client, broker, HEARTBEAT, messages.HeartbeatResponse())
+    # With any other error it is over, and so it is for a client that has to authenticate.
+    ask(client, broker, request, messages.SaslHandshakeResponse(error_code=33), version=version)
+    assert (client.state, broker.state) == (State.FAILED, State.FAILED)
+    client, broker = pair(versions=VERSIONS, sasl=True)
+    ask(client, broker, request, messages.SaslHandshakeResponse(error_code=34), version=version)
+    assert (client.state, broker.state) == (State.FAILED, State.FAILED)
 
 
 def test_raw_tokens_do_not_mix_with_responses() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -53,11 +56,38 @@ def test_what_is_kept_is_bounded_and_of_the_thread() -> None:
     few, large = some.take(10), some.take(buffers.MOST + 1)
     assert (len(few), len(large)) == (10, buffers.MOST + 1)
     assert len(some._kept) == buffers.KEPT
+    # Small arrays are the allocator's.
+    before = list(map(id, some._kept))
+    some.take(buffers.LEAST - 1)
+    assert list(map(id, some._kept)) == before
+    assert (buffers.LEAST, buffers.MOST) == (2**20, 2**24)
     seen: list[int] = []
     other = threading.Thread(target=lambda: seen.append(len(some._kept)))
     other.start()
     other.join()
     assert seen == [0]
+
+
+FAULTS = """
+import resource
+import numpy as np
+from kwire.records.buffers import LEAST, Buffers
+Buffers().take(LEAST)
+counts = []
+for _ in range(20):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    held = [np.ones(LEAST // 2, np.uint8) for _ in range(12)]
+    del held
+    counts.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+print(min(counts))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators keep memory by rules of their own")
+def test_arrays_of_a_window_that_are_given_back_do_not_go_to_the_system() -> None:
+    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True, timeout=60)
+    # Each has 128 pages, or one where pages are huge.
+    assert int(done.stdout) < 12
 
 
 def test_batches_that_are_kept_keep_their_values() -> None:

@@ -147,6 +147,15 @@ def test_the_old_lz4_checksum_is_found_behind_a_content_size() -> None:
 
 
 @pytest.mark.parametrize("store_size", [False, True])
+def test_the_old_lz4_checksum_is_found_behind_a_dictionary_id(store_size: bool) -> None:
+    plain = lz4.frame.compress(TEXT, store_size=store_size)
+    at = 14 if store_size else 6
+    head = plain[:4] + bytes([plain[4] | 1]) + plain[5:at] + b"\0\0\0\0"
+    assert decompress(LZ4, head + bytes([xxh32(head[4:]) >> 8 & 0xFF]) + plain[at + 1 :], LIMIT, magic=1) == TEXT
+    assert decompress(LZ4, head + b"\0" + plain[at + 1 :], LIMIT, magic=0) == TEXT
+
+
+@pytest.mark.parametrize("store_size", [False, True])
 def test_the_lz4_header_checksum_of_magic_0_does_not_matter(store_size: bool) -> None:
     right = lz4.frame.compress(TEXT, store_size=store_size)
     at = 14 if store_size else 6

@@ -25,7 +25,7 @@ from kwire.errors import KwireError
 from kwire.kernels import helpers
 from kwire.tables import values
 from kwire.tables.values import FIELDS
-from kwire.values import Mask
+from kwire.values import Mask, Schemas
 
 FIRST = {
     "type": "record",
@@ -141,6 +141,22 @@ def test_masked_fields_are_in_no_column(captured: Path, mask: Any) -> None:
     assert json.loads(made.column("value_json")[0].as_py()) == {"id": 1, "who": None}
 
 
+def test_a_mask_leaves_no_bytes_that_say_what_it_hides(captured: Path, tmp_path: Path) -> None:
+    segment = tmp_path / "orders-0" / "00000000000000000000.log"
+    segment.parent.mkdir()
+    segment.write_bytes(records(VALUES))
+    schemas = Schemas.of(captured)
+    masked = {"schemas": schemas, "mask": Mask("who"), "columns": ["key", "value"]}
+    (one,) = log.find(segment.parent)
+    (of_segment,) = tables.table("records", "log").read(one, **masked)
+    for made in (read(captured, **masked), read(captured, **masked, values="json"), of_segment):
+        # A key that has no fields is as it was.
+        assert made.column("key").to_pylist() == [b"k"] * 4
+        assert made.column("value").to_pylist() == [None] * 4
+    plain = read(captured, schemas=schemas, columns=["value"])
+    assert plain.column("value").to_pylist() == VALUES
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -149,6 +165,8 @@ def test_masked_fields_are_in_no_column(captured: Path, mask: Any) -> None:
         ({"values": "typed", "schemas": {"orders": '"string"'}, "topics": ["a", "b"]}, "one topic"),
         ({"values": "typed", "schemas": {"orders": '"string"'}, "topics": ["a"]}, "no source has a schema"),
         ({"values": "xml"}, "json or typed"),
+        ({"validate": True}, "goes with schemas"),
+        ({"mask": ["who"]}, "goes with schemas"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(captured: Path, options: dict[str, Any], said: str) -> None:
@@ -163,10 +181,8 @@ def test_segments_have_the_same_columns(captured: Path, tmp_path: Path) -> None:
     segment.parent.mkdir()
     segment.write_bytes(records(VALUES))
     table = tables.table("records", "log")
-    from kwire.tables.values import schemas_of
-
     (one,) = log.find(segment.parent)
-    (made,) = table.read(one, columns=["value_json", "value_status"], schemas=schemas_of(captured))
+    (made,) = table.read(one, columns=["value_json", "value_status"], schemas=Schemas.of(captured))
     assert made.column("value_status").to_pylist() == STATUSES
     assert json.loads(made.column("value_json")[1].as_py())["note"] == "n"
 
@@ -188,11 +204,61 @@ def test_segments_have_typed_values_of_one_topic(captured: Path, tmp_path: Path)
     assert main([*line, "--topic", "orders", "--format", "parquet", "-o", str(out), "--jobs", "2"]) == 0
     assert parquet.read_table(out).equals(made)
     (segment, _) = log.find(tmp_path / "data")
-    schemas = values.schemas_of(captured)
+    schemas = Schemas.of(captured)
     of_orders = values.typed(tables.table("records", "log"), "orders", schemas)
     assert sum(one.num_rows for one in of_orders.read(segment, schemas=schemas)) == len(VALUES)
     # Records of another topic have another type.
     assert list(of_orders.read(replace(segment, topic="others"), schemas=schemas)) == []
+
+
+DOCUMENT = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
+DOCUMENTS = [b'{"id":1}', b'{"id":"secret"}', b"{}", b"\xa1bid\x05"]
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    """A folder: a capture and a segment of the topic ``docs``, and its JSON Schema in ``schemas``."""
+    connection = Connection().open()
+    connection.send(produce(1, 1, records(DOCUMENTS), "docs")).answer(produce_answer(1, "docs"))
+    (tmp_path / "docs.pcap").write_bytes(pcap(connection.packets))
+    segment = tmp_path / "data" / "docs-0" / "00000000000000000000.log"
+    segment.parent.mkdir(parents=True)
+    segment.write_bytes(records(DOCUMENTS))
+    (tmp_path / "schemas").mkdir()
+    (tmp_path / "schemas" / "docs-value.json").write_text(json.dumps(DOCUMENT))
+    return tmp_path
+
+
+def test_values_are_validated_where_asked(documents: Path) -> None:
+    read = {"schemas": str(documents / "schemas"), "columns": ["value_json", "value_status", "value_error"]}
+    (plain,) = capture.read(documents / "docs.pcap", "records", **read)
+    assert plain.column("value_status").to_pylist() == ["ok", "ok", "ok", "malformed"]
+    for way in ({}, {"values": "json"}):
+        (made,) = capture.read(documents / "docs.pcap", "records", **read, **way, validate=True)
+        assert made.column("value_status").to_pylist() == ["ok", "invalid", "invalid", "malformed"]
+        assert made.column("value_json").to_pylist() == ['{"id":1}', None, None, None]
+        assert made.column("value_error")[1].as_py() == 'docs-value: $.id: the value is not of type "integer"'
+
+
+def test_the_command_line_validates_and_reads_formats_without_a_schema(
+    documents: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["--format", "jsonl", "--columns", "value_json,value_status"]
+    for file in ("docs.pcap", "data"):
+        line = ["decode", str(documents / file), "--table", "records", *names]
+        for values_, validate, expected in (
+            (str(documents / "schemas"), ["--validate"], ["ok", "invalid", "invalid", "malformed"]),
+            ("cbor", [], ["ok", "ok", "ok", "ok"]),
+            ("docs=cbor", [], ["ok", "ok", "ok", "ok"]),
+            ("others=cbor", [], ["ok", "ok", "ok", "no_schema"]),
+        ):
+            assert main([*line, "--values", values_, *validate]) == 0
+            made = [json.loads(one) for one in capsys.readouterr().out.splitlines()]
+            assert [one["value_status"] for one in made] == expected
+            assert made[3]["value_json"] == ('{"id":5}' if expected[3] == "ok" else None)
+        with pytest.raises(SystemExit):
+            main([*line, "--validate"])
+        assert "--validate goes with --values" in capsys.readouterr().err
 
 
 def test_the_command_line_shows_values(captured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -286,3 +352,22 @@ class TestBeside:
         assert found[False] == found[True]
         ids = [one["id"] for batch in found[False] for one in batch.column("value").to_pylist()]
         assert ids == [number for number in range(2, 30) for _ in range(3)]
+
+
+def test_the_command_line_shows_typed_values_as_json_with_what_became_of_them(
+    captured: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["decode", str(captured), "--table", "records", "--values", str(captured), "--values-as", "typed"]
+    assert main([*line, "--topic", "orders"]) == 0
+    shown = capsys.readouterr().out
+    assert '{"id":1,"who":"a","note":null}' in shown
+    assert "unknown_schema" in shown
+    with pytest.raises(SystemExit):
+        main(line)
+    assert "--values-as typed needs one topic, whose schema is the type: give --topic" in capsys.readouterr().err
+
+
+def test_a_folder_without_schemas_is_none(captured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["decode", str(captured), "--table", "records", "--values", str(tmp_path / "empty")]) == 2
+    assert "no file in this folder is a schema: these end in .avsc, .proto" in capsys.readouterr().err

@@ -177,3 +177,15 @@ def test_a_copy_of_a_frame_at_another_time_is_not_that_frame(original: Original)
     copy = before._replace(status="unconfirmed", time=before.time + 1, number=found[torn].number)
     assert judge(original, impaired, found=[*found[: torn + 1], copy, *found[torn + 1 :]]).good
     assert judge(original, impaired, found=[*found[:torn], copy, *found[torn + 1 :]]).unseen
+
+
+def test_connections_on_the_same_ports_are_judged_one_after_the_other(original: Original) -> None:
+    """What is left of the first is said when the capture ends, after rows of the second."""
+    found, place = _unharmed(original)
+    row = found[place]
+    gap = row._replace(size=4 + row.size, status="gap", skipped=True, digest=b"", number=len(found))
+    others = [one if one.number < row.number else one._replace(connection=one.connection + 1) for one in found]
+    late = [one for one in others if one.number != row.number]
+    impaired = impair(original.capture, "snaplen-1024")
+    assert judge(original, impaired, found=[*late, gap]).good
+    assert judge(original, impaired, found=late).unseen == [row]

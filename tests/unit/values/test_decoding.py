@@ -147,6 +147,27 @@ def test_a_producer_that_leaves_indexes_out_may_begin_like_indexes() -> None:
     assert [row["message"] for row in rows(mixed, of(MESSAGES))] == ["First", "First", "Second", "First"]
 
 
+@pytest.mark.parametrize(
+    ("data", "message", "expected"),
+    [
+        (b"\0" + FIRST, "First", {"id": 7, "who": "x"}),
+        (b"\1" + SECOND, "Second", {"inner": None, "flag": True}),
+        (b"\2" + INNER, "Second.Inner", {"text": "t"}),
+        # Of a producer that leaves the number out: there is no message 8, or it is none of the message of this number.
+        (FIRST, "First", {"id": 7, "who": "x"}),
+        (b"", "First", {"id": 0, "who": ""}),
+    ],
+)
+def test_protobuf_of_glue_has_the_message_of_its_number(data: bytes, message: str, expected: dict[str, Any]) -> None:
+    head = b"\x03\0" + bytes.fromhex(GUID.replace("-", ""))
+    schemas = of(Written("protobuf", PROTO, guid=GUID))
+    made = rows([head + data, head + b"\xff", head + zlib.compress(data)], schemas)
+    assert (made[0]["status"], made[0]["message"], json.loads(made[0]["values"])) == ("ok", message, expected)
+    assert [row["status"] for row in made] == ["ok", "malformed", "malformed"]
+    packed = one(b"\x03\5" + head[2:] + zlib.compress(data), schemas)
+    assert (packed["values"], packed["message"]) == (made[0]["values"], message)
+
+
 def test_headers_go_before_the_bytes_of_the_value() -> None:
     header = [{"key": "__value_schema_id", "value": b"\0" + struct.pack(">I", 1)}]
     value = avro(ORDER, id=3, who="z")
@@ -335,3 +356,15 @@ def test_json_is_masked_once() -> None:
         assert json.loads(rows([b'{"who":"abc"}'], schemas, topics="t", mask=mask)[0]["values"]) == {
             "who": '{"redacted": 3}'
         }
+
+
+def test_what_is_of_other_records_is_refused() -> None:
+    values = pa.array([b"{}", b"[]"])
+    for more, said in (
+        ({"topics": ["t"]}, "topics are of 1 records, and there are 2 values"),
+        ({"part": "header"}, "no part"),
+    ):
+        with pytest.raises(KwireError, match=said):
+            decode(values, None, **more)
+    with pytest.raises(KwireError, match="headers are of 1 records"):
+        decode(values, None, headers=pa.array([[]], HEADERS))

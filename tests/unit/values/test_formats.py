@@ -69,6 +69,22 @@ def test_messages_are_found_by_their_numbers_in_both_ways_of_counting(shop: prot
     assert not shop.has("shop.Other")
 
 
+def test_glue_counts_all_messages_by_their_full_names(shop: protobuf.Compiled) -> None:
+    names = ["Item", "Node", "Order", "Order.Line", "Order.Line.Part", "Order.TagsEntry"]
+    assert shop.by_name == tuple(f"shop.{one}" for one in names)
+
+
+def test_a_map_may_be_written_as_the_message_that_it_is() -> None:
+    # AWS Glue's serializer registers maps so; protoc takes none.
+    entry = "message TagsEntry { option map_entry = true; string key = 1; int64 value = 2; }"
+    text = f'syntax = "proto3"; package p; message M {{ repeated .p.M.TagsEntry tags = 1; {entry} }}'
+    found = protobuf.compiled(text, {}).message("p.M")
+    plain = protobuf.compiled('syntax = "proto3"; package p; message M { map<string, int64> tags = 1; }', {})
+    assert found.type == plain.message("p.M").type
+    values, failures = found.decode(pa.array([of(found, tags={"a": 5})]))
+    assert (values.to_pylist(), failures) == ([{"tags": [("a", 5)]}], [])
+
+
 def test_a_message_becomes_a_struct(shop: protobuf.Compiled) -> None:
     message = shop.message("shop.Order")
     full = message._class(id=2**64 - 1, customer="c", kind=1, raw=b"\xff", maybe=0, small=2**32 - 1, ratio=1.5)

@@ -184,3 +184,10 @@ def test_payloads_are_cut_out_where_each_begins() -> None:
         array = pa.array([b"before", *values, b"after"], type_).slice(1, 4)
         assert framing.payloads(array, starts).to_pylist() == [b"cdef", b"", b"", b""]
         assert framing.payloads(array, np.zeros(4, np.int64)).to_pylist() == values
+
+
+def test_glue_has_one_plain_number() -> None:
+    values = [b"\0", b"\x05payload", b"\x80\x01x", b"\xff\xff\xff\xff\x0f", b"", b"\x80", b"\xff" * 6]
+    found, after = framing.index(Buffer.of(pa.array([b"ab" + one for one in values])), np.arange(7), np.full(7, 2))
+    assert found.tolist() == [0, 5, 128, 0xFFFFFFFF, -1, -1, -1]
+    assert after.tolist() == [3, 3, 4, 7, 2, 2, 2]

@@ -23,6 +23,9 @@ def authenticate(ask: Ask) -> WireMessage:
     kind, code = messages.SaslAuthenticateResponse, ask.refused()
     if code:
         return kind(error_code=code, error_message="Authentication failed")
+    if not ask.login.begun:
+        text = "SaslAuthenticate request received after successful authentication"
+        return kind(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=text)
     try:
         data, done = ask.login.token(bytes(ask.body.auth_bytes))
     except RefusedLoginError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 from uuid import UUID
 
@@ -20,23 +21,31 @@ FEATURES: Final = (("group.version", 1), ("transaction.version", 2))
 _FEATURES_SINCE: Final = "4.0.0"
 _ZERO_SINCE: Final = 4
 """The version from which clients know features that begin with 0. Before, they are left out."""
+_NAMES_ITSELF: Final = 3
+"""The version from which a client says which software it is."""
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
+"""What name and version of the software may be (KIP-511)."""
 _LISTS_ITS_OWN = "2.4"
 """The release from which a refused ApiVersions says which versions of it there are (KIP-511)."""
 
 
 def api_versions(ask: Ask) -> WireMessage:
-    """What the release announces; error 35 for a version that it does not have (KIP-511)."""
+    """What the release announces. Error 35 for a version that it does not have, 42 for a client that does not name its
+    software (KIP-511)."""
     kind, cluster = messages.ApiVersionsResponse, ask.cluster
     own = cluster.announced[ApiKey.API_VERSIONS]
     if ask.version not in own:
         row = kind.ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=own.low, max_version=own.high)
         listed = [row] if cluster.at_least(_LISTS_ITS_OWN) else []
         return kind(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=listed)
+    code, said = ask.refused(), (ask.body.client_software_name, ask.body.client_software_version)
+    if not code and ask.version >= _NAMES_ITSELF and not all(map(_SOFTWARE.fullmatch, said)):
+        return kind(error_code=ErrorCode.INVALID_REQUEST)
     rows = [
         kind.ApiVersion(api_key=key, min_version=one.low, max_version=one.high)
         for key, one in cluster.announced.items()
     ]
-    made = kind(error_code=ask.refused(), api_keys=rows)
+    made = kind(error_code=code, api_keys=rows)
     if cluster.at_least(_FEATURES_SINCE):
         if ask.version >= _ZERO_SINCE:
             made.supported_features = [

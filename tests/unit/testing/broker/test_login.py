@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -95,7 +96,7 @@ def test_a_mechanism_that_there_is_not_is_refused() -> None:
 def test_nothing_goes_before_authentication() -> None:
     bench = Bench(sasl=SASL)
     client = bench.client()
-    assert client.ask(messages.ApiVersionsRequest(), 3).error_code == 0
+    assert client.ask(messages.ApiVersionsRequest(), 2).error_code == 0
     client.connection.state = State.OPEN  # a client that does not keep the rule
     client.send(messages.MetadataRequest(topics=[]), 12)
     assert client.closed
@@ -105,13 +106,32 @@ def test_nothing_goes_before_authentication() -> None:
 def test_without_sasl_a_handshake_is_refused() -> None:
     client = Bench().client()
     assert client.ask(messages.SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 34
+    assert client.ask(messages.MetadataRequest(topics=[]), 12).brokers
 
 
-def test_a_client_may_authenticate_again() -> None:
+def test_a_client_may_authenticate_again_if_it_is_let_in_for_a_time() -> None:
     client = Bench(sasl=SASL).client()
     login(client, Plain("alice", "wonderland"), 1)
     found = login(client, Scram("SCRAM-SHA-256", "alice", "wonderland"), 1)
     assert isinstance(found[-1], Authenticated)
+
+
+def test_a_client_that_is_let_in_without_an_end_is_refused_the_second_time() -> None:
+    client = Bench(sasl=replace(SASL, lifetime=0)).client()
+    login(client, Plain("alice", "wonderland"), 1)
+    assert client.ask(messages.SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 34
+    assert client.ask(messages.MetadataRequest(topics=[]), 12).brokers
+
+
+def test_a_token_without_a_handshake_is_refused() -> None:
+    asked = messages.SaslAuthenticateRequest(auth_bytes=b"\0alice\0wonderland")
+    for sasl in (None, SASL):
+        client = Bench(sasl=sasl).client()
+        if sasl is not None:
+            login(client, Plain("alice", "wonderland"), 1)
+        client.connection.state = State.AUTHENTICATING  # a client that does not keep the rule
+        assert client.ask(asked, 2).error_code == 34
+        assert not client.closed
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"])

@@ -15,6 +15,7 @@ import pytest
 from kwire import capture, cli, messages
 from kwire.protocol import Connection
 from kwire.protocol.connection import ResponseReceived
+from kwire.testing.broker.faults import Rule
 from kwire.testing.broker.script import read
 
 SCRIPT = """
@@ -56,8 +57,15 @@ def test_a_script_is_topics_and_rules() -> None:
         ('[[fault]]\nerror = "NOT_A_LEADER"', "fault 1: no error code 'NOT_A_LEADER'"),
         ("[[fault]]\ndrop = true\n[[fault]]\nnht = 3\ndrop = true", "fault 2: it has no entry 'nht'"),
         ("[[fault]]\nnth = true\ndrop = true", "nth = True has another type"),
-        ('[[fault]]\nraw = "xyz"', "fault 1: non-hexadecimal"),
+        ('[[fault]]\nraw = "xyz"', "fault 1: raw = 'xyz' is not hexadecimal"),
         ('fault = ["x"]', "fault 1: no table"),
+        ("x = " + "[" * 5000, "too deep"),
+        ("x = " + "{y = " * 5000, "too deep"),
+        ("[topics]\nx = " + "9" * 5000, "no TOML: "),
+        ("[[fault]]\ndelay = nan", "delay takes 0 to 1000000 seconds, not nan"),
+        ("[[fault]]\ndelay = -1", "delay takes 0 to 1000000 seconds, not -1"),
+        ("[[fault]]\nthrottle = inf", "throttle takes 0 to 1000000 seconds, not inf"),
+        ("[[fault]]\nthrottle = 1e30", "throttle takes 0 to 1000000 seconds, not 1e\\+30"),
     ],
 )
 def test_a_text_that_is_no_script_is_refused(text: str, said: str) -> None:
@@ -99,7 +107,15 @@ def _topic(name: str) -> messages.MetadataRequest.MetadataRequestTopic:
     [
         (["--release", "9.9"], "release '9.9' is not known"),
         (["--topic", "orders"], "--topic orders: a name and a number of partitions"),
-        (["--topic", "a/b:1"], "a name has 1 to 249 letters"),
+        (["--topic", "a/b:1"], "topic 'a/b': a name has 1 to 249 letters"),
+        (["--topic", "a:100000"], "topic 'a': 100000 partitions"),
+        (["--topic", "a:" + "9" * 5000], "a name and a number of partitions"),
+        (["--host", "a..b"], "'a..b' is no host"),
+        (["--host", ""], "'' is no host"),
+        (["--host", "x" * 64], "is no host"),
+        (["--pcapng", "nowhere/said.pcapng"], "nowhere/said.pcapng: No such file or directory"),
+        (["--pcapng", "/"], "/: a folder: the output is a file, which needs a name"),
+        (["--script", "empty.toml", "--pcapng", "empty.toml"], "empty.toml: is read, and cannot be the output too"),
         (["--nodes", "0"], "--nodes 0"),
         (["--port", "70000"], "--port 70000"),
         (["--script", "there is none"], "there is none: No such file or directory"),
@@ -111,9 +127,18 @@ def test_arguments_that_cannot_be_used_are_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "faults.toml").write_text("[[fault]]")
+    (tmp_path / "empty.toml").write_text("")
     assert cli.main(["broker", *words]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
+
+
+def test_a_fault_takes_bytes_and_a_kind() -> None:
+    for wrong in (5, "abc", None):
+        with pytest.raises(TypeError, match="raw takes bytes, not "):
+            Rule(None).raw(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="damage takes one kind or more"):
+        Rule(None).damage()
 
 
 PLUGGED = """
@@ -132,6 +157,23 @@ def test_it(kafka_broker, right):
         assert client.recv(65536)
     assert kafka_broker.release == "2.8"
     assert len(kafka_broker.exchanges()) == (1 if right else 7)
+
+
+@pytest.mark.kafka_broker(topic={"orders": 2})
+def test_unknown(kafka_broker):
+    pass
+
+
+@pytest.mark.kafka_proxy("kafka:9092")
+def test_unnamed(kafka_proxy):
+    pass
+
+
+def test_behind(kafka_broker, kafka_proxy):
+    host, _, port = kafka_proxy.bootstrap.rpartition(":")
+    with socket.create_connection((host, int(port)), 10) as client:
+        client.sendall(Connection("client", client_id="me").send(messages.MetadataRequest(topics=None), version=9))
+        assert not client.recv(65536)
 """
 
 
@@ -149,5 +191,9 @@ def test_the_plug_in_gives_a_broker_and_shows_what_was_said(tmp_path: Path) -> N
         timeout=60,
         check=False,
     )
-    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "2 failed, 1 passed, 2 errors" in done.stdout, done.stdout + done.stderr
+    assert "kafka_broker has no argument 'topic': " in done.stdout
+    assert "did you mean 'topics'?" in done.stdout
+    assert "kafka_proxy takes arguments by name, as Proxy does" in done.stdout
+    assert "#1 Metadata v9 of 'me' to node -1; answered after " in done.stdout
     assert "#1 Metadata v9 of 'me' to node 1" in done.stdout

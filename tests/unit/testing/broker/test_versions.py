@@ -15,6 +15,7 @@ from kwire.testing.broker.apis import HANDLERS
 from kwire.testing.broker.logs import Topic
 
 RELEASES = versions.releases()
+NAMED = messages.ApiVersionsRequest(client_software_name="kwire", client_software_version="1")
 SAYING = RELEASES[RELEASES.index("0.10.0") :]
 
 
@@ -41,13 +42,26 @@ def test_an_unknown_version_of_api_versions_is_answered_in_v0(release: str, list
     assert [row[:4] for row in rows] == [(0, 18, 0, 0)] * len(listed)
 
 
+@pytest.mark.parametrize(
+    ("name", "version", "code"),
+    [("kwire", "1", 0), ("a-b.c", "0.1-rc2", 0), ("", "1", 42), ("kwire", "", 42), ("-a", "1", 42), ("a", "1 b", 42)],
+)
+def test_a_client_has_to_name_its_software(name: str, version: str, code: int) -> None:
+    asked = messages.ApiVersionsRequest(client_software_name=name, client_software_version=version)
+    client = Bench("4.4").client()
+    answer = client.ask(asked, 3)
+    assert (answer.error_code, bool(answer.api_keys)) == (code, not code)
+    # Before version 3 there is no name.
+    assert client.ask(asked, 2).error_code == 0
+
+
 def test_an_own_client_negotiates_with_every_release() -> None:
     for release in SAYING:
         client = Bench(release).client()
-        client.talk.receive(client.connection.send(messages.ApiVersionsRequest()))
+        client.talk.receive(client.connection.send(NAMED))
         list(client.answers())
         if client.connection.versions is None:
-            client.talk.receive(client.connection.send(messages.ApiVersionsRequest()))
+            client.talk.receive(client.connection.send(NAMED))
             list(client.answers())
         assert client.connection.versions is not None
         client.talk.receive(client.connection.send(messages.MetadataRequest(topics=None)))

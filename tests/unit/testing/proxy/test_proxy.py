@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -225,6 +226,31 @@ def test_a_cluster_that_is_not_there_closes_the_connection() -> None:
         client.close()
 
 
+@pytest.mark.parametrize(("host", "port"), [("a..b", 9092), ("x" * 64, 9092), ("127.0.0.1", 70_000), ("", -1)])
+def test_a_node_at_an_address_that_is_none_closes_the_connection(host: str, port: int) -> None:
+    with Broker() as broker, Proxy(broker.bootstrap) as proxy:
+        own, to = proxy.in_loop(lambda: proxy.door(7, host, port))
+        client = Blocking(f"{own}:{to}")
+        with suppress(ConnectionResetError):
+            assert client.socket.recv(64) == b""
+        client.close()
+        (error,) = proxy.errors()
+        assert "no connection to " in str(error)
+
+
+def test_a_node_for_which_there_is_no_port_leads_to_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    with Broker() as broker, Proxy(broker.bootstrap) as proxy:
+        monkeypatch.setattr(socket, "create_server", refuse)
+        client = Blocking(proxy.bootstrap)
+        answer = client.ask(messages.MetadataRequest(topics=[]), 12)
+        assert f"{answer.brokers[0].host}:{answer.brokers[0].port}" == proxy.bootstrap
+        assert "Too many open files" in str(proxy.errors()[0])
+        client.close()
+
+
 def test_the_command_writes_a_capture(tmp_path: Path) -> None:
     script, said = tmp_path / "faults.toml", tmp_path / "said.pcapng"
     script.write_text('[[fault]]\napi = "Metadata"\nnth = 2\nthrottle = 1')
@@ -250,7 +276,14 @@ def test_the_command_writes_a_capture(tmp_path: Path) -> None:
         (["--upstream", "kafka"], "'kafka' is no address such as kafka:9092"),
         (["--upstream", "kafka:9092", "--listen", "19092x"], "--listen 19092x: an address such as :19092"),
         (["--upstream", "kafka:9092", "--script", "topics.toml"], "a proxy makes no topics"),
-        (["--upstream", "kafka:9092", "--certificate", "none.pem"], "No such file"),
+        (["--upstream", "kafka:9092", "--certificate", "none.pem"], "none.pem: No such file"),
+        (["--upstream", "kafka:9092", "--certificate", "topics.toml"], "topics.toml: no certificate in PEM"),
+        (["--upstream", "kafka:9092", "--upstream-ca", "topics.toml"], "topics.toml: no certificate in PEM"),
+        (["--upstream", "kafka:9092", "--key", "key.pem"], "--key needs --certificate"),
+        (["--upstream", "user:password@kafka:9092"], "is no host"),
+        (["--upstream", "kafka://kafka:9092"], "is no host"),
+        (["--upstream", "ka..fka:9092"], "'ka..fka' is no host"),
+        (["--upstream", "kafka:9092", "--pcapng", "nowhere/x"], "nowhere/x: No such file or directory"),
     ],
 )
 def test_arguments_that_cannot_be_used_are_one_line(
