@@ -12,6 +12,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,7 +26,9 @@ __all__ = ["GIVEN_UP", "STATUSES", "UNPAIRED", "Fold", "History", "Row", "Story"
 
 _FEW: Final = 1 << 6
 _MANY: Final = 1 << 11
-"""Frames that are looked at together, at least and at most."""
+"""Frames that are looked at together, about at least, and at most."""
+_FAR: Final = 1 << 7
+"""Frames after its request at which a response is late: some wait for seconds."""
 
 _Key = tuple[str, str]
 
@@ -133,9 +136,12 @@ class Story:
         if self._history.at_end:
             yield from self._in_pairs(window)
             return
-        first = 0
+        first, stops = 0, window.stops(_FAR)
         while first < len(window):
-            some = range(first, min(first + self._at_once, len(window)))
+            # An exchange that is cut is none of those that change nothing.
+            near = stops[max(0, bisect_right(stops, first + self._at_once) - 1)]
+            near = near if near > first else stops[bisect_right(stops, first)]
+            some = range(first, min(near, first + _MANY))
             left, moved = self._quick(window, some)
             # Where much happens in groups, some frames of one do not make many others slow.
             self._at_once = _FEW if left else min(2 * self._at_once, _MANY)

@@ -236,6 +236,13 @@ class Window:
         """Bytes of its frames."""
         return int(self._table["seen"].sum())
 
+    def stops(self, far: int) -> list[int]:
+        """Numbers of frames before which all responses stand that come at most ``far`` frames after their requests."""
+        here = np.arange(len(self))
+        reach = np.where((self.pairs > here) & (self.pairs <= here + far), self.pairs, here)
+        stops: list[int] = (np.flatnonzero(np.maximum.accumulate(reach) == here) + 1).tolist()
+        return stops
+
     @cached_property
     def lists(self) -> Lists:
         """The columns that steps are made of."""
