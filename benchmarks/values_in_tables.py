@@ -9,8 +9,8 @@ medians of CPU time (threads included) and of the clock.
 
 With ``--spark``, a Parquet file of ``--rows`` such values is decoded by ``kwire.spark.from_registry``, and, without the
 prefix, by ``from_avro`` of spark-avro, whose jar is given. Both are written to Spark's ``noop`` sink, in turn, with two
-tasks. CPU time is that of all processes (Linux). Three more show what no decoder in Python can save: reading the file
-alone, and an Arrow UDF and ``mapInArrow`` that do nothing but return a column of the same type, which they have ready.
+tasks. CPU time is that of all processes (Linux). Two more show what no decoder in Python can save: reading the file
+alone, and an Arrow UDF that does nothing but return a column of the same type, which it has ready.
 """
 
 from __future__ import annotations
@@ -131,7 +131,6 @@ def in_spark(jar: str, rows: int, rounds: int) -> None:
     spark.sparkContext.setLogLevel("ERROR")
     from pyspark.sql.pandas.functions import arrow_udf
     from pyspark.sql.pandas.types import from_arrow_type
-    from pyspark.sql.types import StructField, StructType
 
     values = case("flat", FLAT, rows).values
     framed = pc.binary_join_element_wise(pa.scalar(b"\0\0\0\0\1"), values, b"")
@@ -159,10 +158,6 @@ def in_spark(jar: str, rows: int, rounds: int) -> None:
             for column in columns:
                 yield ready.slice(0, len(column))
 
-        def of_batch(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                yield pa.RecordBatch.from_arrays([ready.slice(0, batch.num_rows)], ["v"])
-
         # Spark looks at them, and this module has its annotations as text.
         of_column.__annotations__ = {"columns": Iterator[pa.Array], "return": Iterator[pa.Array]}
         by_ready = arrow_udf(of_column, type_)("value")
@@ -174,9 +169,6 @@ def in_spark(jar: str, rows: int, rounds: int) -> None:
             "from_avro (spark-avro)": noop(frame.select(by_avro)),
             "from_registry (kwire)": noop(frame.select(by_kwire)),
             "a UDF that has the column": noop(frame.select(by_ready)),
-            "mapInArrow that has the column": noop(
-                frame.select("value").mapInArrow(of_batch, StructType([StructField("v", type_)]))
-            ),
             "the column alone": noop(frame.select(sql.length("value"))),
         }
         in_turn(cases, rounds, spent_by_all)

@@ -286,7 +286,8 @@ class TestBeside:
         monkeypatch.setattr(helpers, "cores", lambda: 2)
 
     def test_batches_keep_their_order_and_few_wait(self) -> None:
-        pulled, threads = [], set()
+        pulled: list[int] = []
+        threads: set[int | None] = set()
 
         def several() -> Iterator[pa.RecordBatch]:
             for number in range(9):
@@ -299,7 +300,7 @@ class TestBeside:
             return batch
 
         beside = values._Beside(make, live=False)
-        handed = []
+        handed: list[int] = []
         for one in beside.each(several()):
             handed += one.column("n").to_pylist()
             assert len(pulled) - len(handed) <= 3
@@ -314,7 +315,7 @@ class TestBeside:
         self, monkeypatch: pytest.MonkeyPatch, live: bool, cores: int
     ) -> None:
         monkeypatch.setattr(helpers, "cores", lambda: cores)
-        threads = []
+        threads: list[int] = []
 
         def make(batch: pa.RecordBatch) -> pa.RecordBatch:
             threads.append(threading.get_ident())
@@ -336,7 +337,7 @@ class TestBeside:
         with pytest.raises(KwireError, match="does not answer"):
             next(each)
 
-    def test_a_capture_in_windows_has_the_same_rows(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_capture_in_windows_has_the_same_rows(self, tmp_path: Path) -> None:
         connection = Connection().open()
         connection.send(produce(1, 1, topic(), "_schemas")).answer(produce_answer(1, "_schemas"))
         for number in range(2, 30):
@@ -344,7 +345,7 @@ class TestBeside:
             connection.send(produce(number, 1, records(some), "orders")).answer(produce_answer(number, "orders"))
         path = tmp_path / "long.pcap"
         path.write_bytes(pcap(connection.packets))
-        found = {}
+        found: dict[bool, list[pa.RecordBatch]] = {}
         for live in (False, True):
             options: dict[str, Any] = {"schemas": path, "values": "typed", "window": 4096, "live": live}
             found[live] = list(capture.read(path, "records", topics=["orders"], **options))
