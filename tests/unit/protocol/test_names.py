@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -134,3 +135,16 @@ def test_the_table_of_the_docs_has_every_former_name() -> None:
     for code, (_, since) in names.RETRIABLE_CHANGED.items():
         assert f"`{code.name}`" in DOCS
         assert since in DOCS
+
+
+SPELT_OTHERWISE = {-1, 0, 2, 4, 6, 10, 17, 39, 40, 56, 106}
+"""Errors whose classes in kafka-python have other names than Kafka has."""
+
+
+def test_error_codes_are_those_that_another_client_knows() -> None:
+    errors = pytest.importorskip("kafka.errors")
+    known = {code: one.__name__.removesuffix("Error") for code, one in errors.kafka_errors.items() if code is not None}
+    assert len(known) > 40
+    for one in ErrorCode:
+        if one in known and one not in SPELT_OTHERWISE:
+            assert re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", known[one]).upper() == one.name
