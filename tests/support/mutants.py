@@ -11,7 +11,7 @@ bytes; as machine code elsewhere.
 
 ``build/mutants`` keeps of each package a copy of the checkout, which tests reach which line, and the session of
 cosmic-ray: a run goes on where it was. Where a test file has changed since, it is measured again, and mutants that had
-survived are judged again. Where kwire has changed, a package begins anew, as with ``--again``.
+survived are judged again. Where a package itself has changed, it begins anew, as with ``--again``.
 ``make mutants ARGS="--package wire --sample 1000000"`` makes all mutants of a package.
 """
 
@@ -182,7 +182,7 @@ def _checkout(name: str) -> Path:
 def _copy(name: str, *, again: bool) -> None:
     """Makes the copy, or brings its tests up to date."""
     copy = _checkout(name)
-    if again or (copy.exists() and not _same(CHECKOUT / "kwire", copy / "kwire")):
+    if again or (copy.exists() and not _same(sources(name), copy)):
         shutil.rmtree(FOLDER / name, ignore_errors=True)
     copy.mkdir(parents=True, exist_ok=True)
     for one in _COPIED:
@@ -197,10 +197,8 @@ def _copy(name: str, *, again: bool) -> None:
         golden.symlink_to(CHECKOUT / "tests" / "golden")
 
 
-def _same(one: Path, other: Path) -> bool:
-    names = {str(file.relative_to(place)) for place in (one, other) for file in place.rglob("*.py")}
-    _, different, missing = filecmp.cmpfiles(one, other, sorted(names), shallow=False)
-    return not different and not missing
+def _same(modules: list[Path], copy: Path) -> bool:
+    return all((copy / one).exists() and filecmp.cmp(CHECKOUT / one, copy / one, shallow=False) for one in modules)
 
 
 def sources(name: str) -> list[Path]:
@@ -344,8 +342,8 @@ def _measure(name: str, test: str, text: str, kept: Path) -> None:
 class _Source:
     """What the source of a module says of its lines."""
 
-    def __init__(self, module: str) -> None:
-        self.text = (CHECKOUT / module).read_text()
+    def __init__(self, path: Path) -> None:
+        self.text = path.read_text()
         self._statements: list[tuple[int, int]] = []
         self._functions: list[tuple[int, int]] = []
         for node in ast.walk(ast.parse(self.text)):
@@ -397,11 +395,11 @@ _LAYERS: Final = (
 """Modules and packages of kwire that tests of the packages above need."""
 
 
-def _unchanged(changed: str) -> list[str]:
+def _unchanged(checkout: Path, changed: str) -> list[str]:
     """The modules of ``_LAYERS`` that do not import ``changed``, whether at once, by others or when they are called."""
     imports: dict[str, set[str]] = {}
-    for file in sorted((CHECKOUT / "kwire").rglob("*.py")):
-        name = _dotted(file.relative_to(CHECKOUT))
+    for file in sorted((checkout / "kwire").rglob("*.py")):
+        name = _dotted(file.relative_to(checkout))
         found = imports[name] = {".".join(name.split(".")[:at]) for at in range(1, name.count(".") + 1)}
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Import):
@@ -541,8 +539,8 @@ def _judge(name: str, module: str, items: list[Any], about: tuple[Reach, float, 
     from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkResult
 
     reach, end, database = about
-    source = _Source(module)
-    for one in _unchanged(_dotted(Path(module))):
+    source = _Source(_checkout(name) / module)
+    for one in _unchanged(_checkout(name), _dotted(Path(module))):
         importlib.import_module(one)
     if _dotted(Path(module)) in sys.modules:
         raise SystemExit(f"{module} is imported by a module that does not say so")

@@ -613,3 +613,22 @@ def test_a_broker_that_has_not_said_done_is_not_open_after_its_last_token() -> N
     assert broker.state is State.AUTHENTICATING
     broker.authenticated()
     assert broker.state is State.OPEN
+
+
+def test_a_broker_that_answers_with_messages_is_open_after_the_second_of_scram() -> None:
+    client, broker = pair(sasl=True)
+    request = messages.SaslHandshakeRequest(mechanism="SCRAM-SHA-256")
+    ask(client, broker, request, messages.SaslHandshakeResponse(), version=1)
+    for state in (State.AUTHENTICATING, State.OPEN):
+        list(broker.receive(client.send_token(b"token")))
+        list(client.receive(broker.send(messages.SaslAuthenticateResponse(auth_bytes=b"challenge"))))
+        assert (broker.state, client.state) == (state, state)
+
+
+@pytest.mark.parametrize(
+    "event", [Authenticated(None), Closed(0), Token(b""), Negotiated({}), RequestReceived(None, 18, 0, 1, None, True)]
+)
+def test_an_event_stays_as_it_is(event: Any) -> None:
+    name = event.__slots__[0]
+    with pytest.raises(AttributeError):
+        setattr(event, name, None)

@@ -14,11 +14,18 @@ from packets import pcap
 
 import kwire
 from kwire import messages
-from kwire.errors import EncodeError
+from kwire.errors import DecodeError, EncodeError
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
 from kwire.log.internal import decode_record
 from kwire.protocol.describe import describe, to_json, undescribe
-from kwire.protocol.embedded import ASSIGNMENT, SUBSCRIPTION, encode_embedded, member_bytes, member_data
+from kwire.protocol.embedded import (
+    ASSIGNMENT,
+    SUBSCRIPTION,
+    decode_embedded,
+    encode_embedded,
+    member_bytes,
+    member_data,
+)
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 COOPERATIVE = {"schema": "CooperativeStickyUserData", "version": 0, "generation": 0}
@@ -244,3 +251,11 @@ def test_user_data_that_a_java_client_wrote() -> None:
     found = [one["metadata"]["user_data"] for one in offered if one["name"] == "cooperative-sticky"]
     assert found
     assert all(one | {"generation": 0} == COOPERATIVE for one in found)
+
+
+def test_what_follows_an_embedded_message_is_counted() -> None:
+    data = encode_embedded(SUBSCRIPTION, {"version": 1, "topics": ["orders"]})
+    assert decode_embedded(SUBSCRIPTION, data, exact=True)["topics"] == ["orders"]
+    assert decode_embedded(SUBSCRIPTION, data + b"xyz")["topics"] == ["orders"]
+    with pytest.raises(DecodeError, match="byte 22: 30 bytes after the end of the message"):
+        decode_embedded(SUBSCRIPTION, data + bytes(30), exact=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -134,3 +135,28 @@ def test_the_table_of_the_docs_has_every_former_name() -> None:
     for code, (_, since) in names.RETRIABLE_CHANGED.items():
         assert f"`{code.name}`" in DOCS
         assert since in DOCS
+
+
+SPELT_OTHERWISE = {
+    -1: "UNKNOWN_SERVER_ERROR",
+    0: "NONE",
+    2: "CORRUPT_MESSAGE",
+    4: "INVALID_FETCH_SIZE",
+    6: "NOT_LEADER_OR_FOLLOWER",
+    10: "MESSAGE_TOO_LARGE",
+    17: "INVALID_TOPIC_EXCEPTION",
+    39: "INVALID_REPLICA_ASSIGNMENT",
+    40: "INVALID_CONFIG",
+    56: "KAFKA_STORAGE_ERROR",
+    106: "FETCH_SESSION_TOPIC_ID_ERROR",
+}
+"""Errors whose classes in kafka-python have other names than Kafka has."""
+
+
+def test_error_codes_are_those_that_another_client_knows() -> None:
+    errors = pytest.importorskip("kafka.errors")
+    known = {code: one.__name__.removesuffix("Error") for code, one in errors.kafka_errors.items() if code is not None}
+    assert len(known) > 40
+    for code, name in known.items():
+        spelt = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper()
+        assert ErrorCode(code).name == SPELT_OTHERWISE.get(code, spelt)
