@@ -274,17 +274,19 @@ CASES = (
 
 
 def speed(megabytes: int = 100) -> None:
-    """Prints what the tables cost beside ``frames``: medians of runs in turn."""
+    """Prints what the tables cost beside ``frames`` in the same round: medians of rounds."""
     for name, make in (("a mix", mixed), ("half of it to share groups", busy)):
         data = make(megabytes)
         for case in CASES:
             spent(data, case)
-        runs = [[spent(data, case) for case in CASES] for _ in range(9)]
-        plain, *others = (median(one) for one in zip(*runs, strict=True))
+        runs = [[spent(data, case) for case in CASES] for _ in range(21)]
         size = len(data) / 1e6
+        plain = median(one[0] for one in runs)
         print(f"{name}, {size:.0f} MB; frames: {plain:.3f} s of CPU, {size / plain:.0f} MB/s")
-        for case, took in zip(CASES[1:], others, strict=True):
-            print(f"  {' + '.join(case)}: {took / plain:.2f} times, {size / took:.0f} MB/s")
+        for number, case in enumerate(CASES[1:], 1):
+            took = median(one[number] for one in runs)
+            beside = median(one[number] / one[0] for one in runs)
+            print(f"  {' + '.join(case)}: {beside:.2f} times, {took:.3f} s, {size / took:.0f} MB/s")
 
 
 def main() -> int:

@@ -83,7 +83,7 @@ class Beats:
 
     def without(self, taken: set[int]) -> list[int]:
         """All frames but those of the beats that are taken, in order."""
-        left = self.others.tolist()
+        left: list[int] = self.others.tolist()
         if len(taken) < len(self.first):
             frames: Iterator[list[int]] = (
                 column[self._bounds[one] : self._bounds[one + 1]].tolist()

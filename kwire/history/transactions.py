@@ -153,10 +153,13 @@ class Step:
 class Write:
     """What a Produce request and its response say of a partition, both in one window, before anybody needs steps.
 
-    ``request`` and ``response`` make the steps. ``taken``: the request was taken without its step.
+    ``time``: of the request, in microseconds. ``request`` and ``response`` make the steps. ``taken``: the request was
+    taken without its step.
     """
 
     name: str
+    capture: str
+    time: int | None
     partition: tuple[str | None, int]
     producer: tuple[int | None, int | None]
     records: int
@@ -316,35 +319,31 @@ class Transactions:
             yield from rows
 
     def asks(self, write: Write) -> Iterator[dict[str, Any]]:
-        """Takes the request of a write: as a number, if it adds to a partition that its transaction has already."""
-        if len(self._asked) < _MOST_ASKED and self._adds(write) is not None:
-            now = self._known[write.name].now
-            assert now is not None
-            now.sent += write.records
-            write.taken = True
-            key = (write.connection, write.correlation_id)
-            waiting = self._asked.get(key)
-            if waiting is not None and waiting[0].frame != write.frame:
-                del self._asked[key]
-            return iter(())
-        return self.add(write.request())
+        """Takes the request of a write: as a number, if its transaction is open and known."""
+        now = self._open(write) if len(self._asked) < _MOST_ASKED else None
+        if now is None:
+            return self.add(write.request())
+        now.sent += write.records
+        write.taken = True
+        key = (write.connection, write.correlation_id)
+        waiting = self._asked.get(key)
+        if waiting is not None and waiting[0].frame != write.frame:
+            del self._asked[key]
+        return iter(())
 
     def answers(self, write: Write) -> Iterator[dict[str, Any]]:
         """Takes the response."""
         if not write.taken:
             return self.add(write.response())
-        mine = self._adds(write)
-        if mine is None:
+        now = self._open(write)
+        if now is None:
             return self._told(write.request(), write.response())
-        one = self._known[write.name] = self._known.pop(write.name)
-        assert one.now is not None
-        for sums in (mine, one.now):
-            sums.records += write.records
-            sums.record_bytes += write.record_bytes
+        self._known[write.name] = self._known.pop(write.name)
+        self._wrote(now, write.partition, write.offset, (write.records, write.record_bytes), write)
         return iter(())
 
-    def _adds(self, write: Write) -> _Partition | None:
-        """The partition that a write only adds to: its transaction is open, and nothing else is new."""
+    def _open(self, write: Write) -> _Open | None:
+        """The transaction that a write is part of, if it is open and the write says nothing new of it."""
         one = self._known.get(write.name)
         now = None if one is None else one.now
         if one is None or now is None or now.end is not None or now.client is None:
@@ -353,10 +352,7 @@ class Transactions:
             return None
         if now.producer_id is None or self._names.get(now.producer_id) != write.name:
             return None
-        mine = now.partitions.get(write.partition)
-        if mine is None or mine.first is None or not mine.first <= write.offset:
-            return None
-        return mine if write.connection in now.connections else None
+        return now if write.connection in now.connections else None
 
     def rest(self) -> Iterator[dict[str, Any]]:
         """Rows of all others, at the end of the capture."""
@@ -564,23 +560,29 @@ class Transactions:
 
     def _partition(self, now: _Open, step: Step, answer: Step) -> None:
         key = (step.topic, step.partition)
+        if step.kind == "produce":
+            self._wrote(now, key, answer.offset, (step.records or 0, step.record_bytes or 0), step)
+        elif key not in now.partitions:
+            if len(now.partitions) >= MOST_PARTITIONS:
+                now.more += 1
+                return
+            now.partitions[key] = _Partition()
+            self._event(now, step, f"added {step.topic}:{step.partition}")
+
+    def _wrote(self, now: _Open, key: Any, offset: int | None, sizes: tuple[int, int], step: Step | Write) -> None:
+        """A broker has written. ``sizes``: records and their bytes, ``step``: the request."""
         mine = now.partitions.get(key)
         if mine is None:
-            if len(now.partitions) >= MOST_PARTITIONS:
-                now.more += step.kind == "add"
-                mine = _Partition()
-            else:
-                mine = now.partitions[key] = _Partition()
-                if step.kind == "add":
-                    self._event(now, step, f"added {step.topic}:{step.partition}")
-        if step.kind == "produce":
-            if mine.first is None or (answer.offset is not None and 0 <= answer.offset < mine.first):
-                mine.first = answer.offset if answer.offset is not None and answer.offset >= 0 else mine.first
-                self._event(now, step, f"wrote {step.topic}:{step.partition} from offset {answer.offset}")
-            mine.records += step.records or 0
-            mine.record_bytes += step.record_bytes or 0
-            now.records += step.records or 0
-            now.record_bytes += step.record_bytes or 0
+            mine = _Partition()
+            if len(now.partitions) < MOST_PARTITIONS:
+                now.partitions[key] = mine
+        if mine.first is None or (offset is not None and 0 <= offset < mine.first):
+            mine.first = offset if offset is not None and offset >= 0 else mine.first
+            topic, partition = key
+            self._event(now, step, f"wrote {topic}:{partition} from offset {offset}")
+        for sums in (mine, now):
+            sums.records += sizes[0]
+            sums.record_bytes += sizes[1]
 
     def _ended(self, one: _Producer, step: Step, answer: Step) -> Iterator[dict[str, Any]]:
         now = one.now
@@ -673,7 +675,7 @@ class Transactions:
 
     # -- rows
 
-    def _event(self, now: _Open, step: Step, what: str) -> None:
+    def _event(self, now: _Open, step: Step | Write, what: str) -> None:
         if self.events and len(now.events) < MOST_EVENTS:
             now.events.append(
                 {

@@ -16,7 +16,6 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -184,16 +183,15 @@ class _Told:
     key: tuple[int, int]
     """Connection and correlation id."""
     frame: int
+    time: int | None
+    """Microseconds since 1970."""
     number: int
     """Which of those of its frame it is, or more."""
+    place: tuple[tuple[int, int], str | None, int]
+    """What a request and its response have in common."""
     said: dict[str, Any]
     step: Callable[[], Step]
     of: bool = False
-
-    @property
-    def place(self) -> tuple[tuple[int, int], str | None, int]:
-        """What a request and its response have in common."""
-        return self.key, self.said["topic"], self.said["partition"]
 
 
 def _place(one: tuple[int, int, Step | Write]) -> tuple[int, int]:
@@ -207,6 +205,11 @@ _About = tuple[int, int, int, int, int, int, int, int, int, int]
 def _key(about: _About) -> tuple[int, int]:
     """Connection and correlation id."""
     return about[2], 0 if about[5] == ABSENT else about[5]
+
+
+def _time(about: _About) -> int | None:
+    """Microseconds since 1970, None where the capture states none."""
+    return None if about[3] == NO_TIME else about[3] // 1000
 
 
 def _about(frames: Frames, rows: Array) -> list[_About]:
@@ -281,7 +284,7 @@ class Steps:
         return {one[0]: self._maker(frames, one) for one in _about(frames, rows)}
 
     def _maker(self, frames: Frames, about: _About) -> partial[Step]:
-        _, number, connection, time, response, id_, version, slot, side, client = about
+        _, number, connection, _, response, id_, version, slot, side, client = about
         who = self._clients.get((connection, client))
         if who is None:
             name = frames.client_id(client)
@@ -297,7 +300,7 @@ class Steps:
             capture=self._name,
             connection=connection,
             frame=number,
-            time=None if time == NO_TIME else time // 1000,
+            time=_time(about),
             correlation_id=None if id_ == ABSENT else id_,
             version=-1 if version == ABSENT else version,
             **who,
@@ -351,18 +354,22 @@ class Steps:
         asked = list(self._writes(frames))
         told = list(self._acknowledged(frames, {one.key for one in asked}))
         # In pairs, where one request and one response of a connection have this correlation id and name it once.
-        frames_of: dict[tuple[int, int], set[int]] = {}
-        for one in (*asked, *told):
-            frames_of.setdefault(one.key, set()).add(one.frame)
-        answers = {one.place: one for one in told}
-        often = {
-            place for some in (asked, told) for place, count in Counter(one.place for one in some).items() if count > 1
-        }
+        answers: dict[Any, _Told] = {}
+        often: set[Any] = set()
+        for some in (asked, told):
+            places: dict[Any, _Told] = {}
+            frame_of: dict[tuple[int, int], int] = {}
+            for one in some:
+                if places.setdefault(one.place, one) is not one:
+                    often.add(one.place)
+                if frame_of.setdefault(one.key, one.frame) != one.frame:
+                    often.add(one.key)
+            answers = places
         for one in asked:
             answer = answers.get(one.place)
             if (
-                answer is None or one.place in often or len(frames_of[one.key]) != 2 or answer.frame < one.frame
-                or answer.said["error"] != _error(0)
+                answer is None or one.place in often or one.key in often or answer.frame < one.frame
+                or answer.said["error"] != _NO_ERROR
             ):  # fmt: skip
                 self._asked.pop(one.key, None)
                 self._asked[one.key] = None
@@ -374,6 +381,8 @@ class Steps:
             answer.of = True
             write = Write(
                 name=said["transactional_id"],
+                capture=self._name,
+                time=one.time,
                 partition=(said["topic"], said["partition"]),
                 producer=(said["producer_id"], said["producer_epoch"]),
                 records=said["records"],
@@ -418,7 +427,8 @@ class Steps:
                 "transactional_id": of[about[0]], "topic": topic, "partition": partition, "producer_id": producer,
                 "producer_epoch": epoch, "records": count, "record_bytes": length,
             }  # fmt: skip
-            yield _Told(_key(about), about[1], place, said, partial(self._step, frames, about, said))
+            step = partial(self._step, frames, about, said)
+            yield _Told(key := _key(about), about[1], _time(about), place, (key, topic, partition), said, step)
 
     def _acknowledged(self, frames: Frames, asked: set[tuple[int, int]]) -> Iterator[_Told]:
         if not self._asked and not asked:
@@ -439,7 +449,8 @@ class Steps:
         )  # fmt: skip
         for place, (about, topic, partition, error, base) in enumerate(found):
             what = {"topic": topic, "partition": partition, "error": _error(error), "offset": base}
-            yield _Told(_key(about), about[1], place, what, partial(self._step, frames, about, what))
+            step = partial(self._step, frames, about, what)
+            yield _Told(key := _key(about), about[1], _time(about), place, (key, topic, partition), what, step)
 
     def _held(self, frames: Frames) -> Iterator[Step]:
         there = np.flatnonzero(frames.with_body(_FETCH_RESPONSE) & (frames["version"] >= 4))
@@ -541,6 +552,9 @@ def _request(step: Any, frame: Frame, body: Any) -> Any:
 @lru_cache(256)
 def _error(code: int) -> str:
     return error_name(code) or str(code)
+
+
+_NO_ERROR: Final = _error(0)
 
 
 def _first_batches(data: Array, starts: Array, lengths: Array) -> tuple[list[int | None], list[int | None], list[int]]:

@@ -9,6 +9,8 @@ the key.
 Rules kept here:
 
 - Records are read as they are. What values mean is added to each batch, whatever made it.
+- While the values of one batch are decoded, a thread reads the records of the next. Batches keep their order, and no
+  more than two wait. Where rows must not wait for others (``live``), there is no thread.
 - Records of transactions and the like (``is_control``) have no values.
 - Keys, values, headers and topics are read where a column needs them, and left out again where nobody wanted them.
 - With a mask, bytes of keys and values are null but for those that have no fields (``no_schema``).
@@ -17,7 +19,8 @@ Rules kept here:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -126,23 +129,62 @@ _READER: Final = b"kwire.topic"
 """Metadata of a column that has the type of a topic's schema: the topic."""
 
 
+FEW: Final = 4096
+"""Rows of a batch that are not worth a thread."""
+
+
+class _Beside:
+    """Makes batches in a thread of their own, in order: each is handed out when the next one is there."""
+
+    def __init__(self, make: Callable[[pa.RecordBatch], pa.RecordBatch], *, live: bool) -> None:
+        from kwire.kernels.helpers import cores
+
+        self._make = make
+        self._alone = live or cores() < 2
+        self._pool: ThreadPoolExecutor | None = None
+        self._waiting: Future[pa.RecordBatch] | None = None
+
+    def each(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What is made of batches, but for the last one, which may come later."""
+        for batch in batches:
+            if self._alone or batch.num_rows < FEW:
+                yield from self.rest()
+                yield self._make(batch)
+                continue
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(1, "kwire-values")
+            before, self._waiting = self._waiting, self._pool.submit(self._make, batch)
+            # It is in nobody else's way: what is read next needs the memory.
+            del batch
+            if before is not None:
+                yield before.result()
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """What was not handed out yet."""
+        before, self._waiting = self._waiting, None
+        if before is not None:
+            yield before.result()
+
+
 class _Valued(Maker):
     """Makes the rows of a table of records, and what their values mean."""
 
     sees_all = True
 
-    def __init__(self, wanted: _Wanted, inner: Maker) -> None:
-        self._wanted, self._inner = wanted, inner
+    def __init__(self, wanted: _Wanted, inner: Maker, *, live: bool) -> None:
+        self._inner = inner
+        self._made = _Beside(wanted.batch, live=live)
 
     @property
     def short(self) -> bool:
         return self._inner.short
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
-        yield from map(self._wanted.batch, self._inner.batches(frames))
+        yield from self._made.each(self._inner.batches(frames))
 
     def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
-        yield from map(self._wanted.batch, self._inner.rest(tracker))
+        yield from self._made.each(self._inner.rest(tracker))
+        yield from self._made.rest()
 
     def notes(self) -> list[str]:
         return self._inner.notes()
@@ -157,7 +199,7 @@ def maker(inner: Callable[[pa.Schema, Run], Maker], own: pa.Schema) -> Callable[
             return inner(schema, run)
         names = wanted.needed(own)
         known = {one.name: one for one in (*schema, *own)} | {part: own.field(part) for part in PARTS}
-        return _Valued(wanted, inner(pa.schema([known[name] for name in names]), run))
+        return _Valued(wanted, inner(pa.schema([known[name] for name in names]), run), live=run.options["live"])
 
     return make
 
@@ -185,12 +227,18 @@ def reading(inner: Callable[..., Iterator[pa.RecordBatch]], own: pa.Schema) -> C
             pa.schema([known[name] for name in names]), schemas, mask, options.get("limits", DEFAULT_LIMITS)
         )
         topic = None if value_type is None else (value_type.metadata or {})[_READER].decode()
-        for batch in inner(source, columns=wanted.needed(own), **options):
-            if topic is not None:
-                # A segment that does not say its topic is of the one that the user names.
-                batch = batch.filter(pc.fill_null(pc.equal(batch.column("topic"), topic), True))
-            if batch.num_rows or topic is None:
-                yield wanted.batch(batch)
+
+        def of_topic() -> Iterator[pa.RecordBatch]:
+            for batch in inner(source, columns=wanted.needed(own), **options):
+                if topic is not None:
+                    # A segment that does not say its topic is of the one that the user names.
+                    batch = batch.filter(pc.fill_null(pc.equal(batch.column("topic"), topic), True))
+                if batch.num_rows or topic is None:
+                    yield batch
+
+        made = _Beside(wanted.batch, live=False)
+        yield from made.each(of_topic())
+        yield from made.rest()
 
     return read
 
