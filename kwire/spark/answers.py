@@ -354,8 +354,8 @@ def lineage(tables: Mapping[str, DataFrame]) -> DataFrame:
         without = [one for one in OF_VALUES if one not in known_columns]
         if without:
             raise KwireError(
-                f"lineage needs the column {without[0]} of records: read them with the options schemas, and columns="
-                f"{','.join(OF_VALUES)}"
+                f"lineage needs the column {without[0]} of records: read them with schemas, and the columns "
+                f"{', '.join(OF_VALUES)} (kwire.report.lineage.OF_VALUES)"
             )
     client = ("client_host", "client_id")
     named = tables["partitions"].select(*client, "group_id")

@@ -175,10 +175,9 @@ def _lineage(spark: SparkSession, path: str) -> None:
         made.add(name, rows)
     expected = lineage.batch_of(made.result()).to_pylist()
     read = {name: kwire.spark.read(path, table=name) for name in lineage.TABLES}
-    with pytest.raises(KwireError, match="read them with the options schemas, and columns=capture,connection"):
+    with pytest.raises(KwireError, match="read them with schemas, and the columns capture, connection, source"):
         kwire.spark.lineage({**read, "records": kwire.spark.read(path, table="records")})
-    chosen = ",".join(lineage.OF_VALUES)
-    read["records"] = kwire.spark.read(path, table="records", schemas=path, columns=chosen)
+    read["records"] = kwire.spark.read(path, table="records", schemas=path, columns=lineage.OF_VALUES)
     found = {row["topic"]: row["schemas"] for row in kwire.spark.lineage(read).toArrow().to_pylist()}
     assert found == {row["topic"]: row["schemas"] for row in expected}
     assert found["orders"] == ["orders-value v1", "orders-value v2"]
