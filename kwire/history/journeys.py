@@ -12,6 +12,7 @@ Rules kept here:
 
 - A consumer may have records before the producer has its acknowledgement, by some microseconds. So events are looked at
   ``LATE`` frames later: an acknowledgement that comes within these counts.
+- Nothing is delivered or passed before its Produce request.
 - A range is known once a broker has acknowledged it: the response says which offset its first record has.
 - A consumer gets whole batches. What is before the offset that it asked for it leaves out, and so is it here.
 - The group of a reader is that in whose name a client of the same host and client_id fetches or commits offsets of this
@@ -575,6 +576,8 @@ class Journeys:
             & (lasts[at] >= begin[which])
             & (firsts[at] <= end[which])
             & (known <= given["order"][which] + self._late)
+            # Offsets of a topic that was made again, or of another cluster, may be the same.
+            & (ranges["order"][order][at] < given["order"][which])
         )
         # It was given up before, where so many were acknowledged after it.
         later = ranges["n"][order][at] + self._most_produced - (self._ranges["n"][0] if len(ranges) else 0)

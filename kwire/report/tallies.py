@@ -512,7 +512,9 @@ class Tallies:
         columns["frame"] = rows.values("frame")[there] if framed else np.full(len(there), -1)
         columns["connection"] = rows.values("connection")[there]
         columns["capture"] = self._numbered(rows.table["capture"].take(pa.array(there)))
-        self._pieces.append(_Piece(rows.part(self._keys, there), columns))
+        keys = rows.part(self._keys, there)
+        # Without what the table says of nulls: a rule adds rows of several tables.
+        self._pieces.append(_Piece(pa.Table.from_arrays(keys.columns, names=keys.column_names), columns))
         self._made = None
         self._waiting += len(there)
         if self._waiting >= max(_WAITING, len(self._pieces[0]) // 2):

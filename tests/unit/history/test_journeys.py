@@ -225,6 +225,25 @@ def test_an_acknowledgement_may_come_after_the_delivery() -> None:
     assert (row["way"], row["produce_order"], row["fetch_order"], row["lag"]) == (Way.DELIVERED, 0, 2, 0)
 
 
+def test_nothing_is_delivered_or_passed_before_it_was_produced() -> None:
+    reader = {"connection": 2, "part": 0, "who": 1}
+    said = {"connection": 1, "id": 5, "part": 0}
+    events = np.array(
+        [
+            _event(Kind.ASK, 0, first=0, **reader),
+            _event(Kind.FETCH, 1, first=0, last=2, records=1, more=3, **reader),
+            _event(Kind.ASK, 2, first=9, **reader),
+            # The same offsets again: the topic was made again, or it is one of another cluster.
+            _event(Kind.PRODUCE, 3, records=9, size=9, who=0, **said),
+            _event(Kind.ACKNOWLEDGED, 4, first=0, asked=3000, **said),
+        ],
+        EVENT,
+    )
+    rows = np.array(_rows(events, [3]), ROW)
+    found = sorted((row["way"], row["first"], row["last"], row["produce_order"]) for row in rows)
+    assert found == [(Way.DELIVERED, 0, 2, NONE), (Way.UNDELIVERED, 0, 8, 3)]
+
+
 def test_state_is_bounded() -> None:
     made = Journeys(late=4, produced=50, delivered=50, at_once=0)
     world = _World(3)

@@ -752,6 +752,12 @@ def test_heartbeats_of_the_newer_protocols_are_late_after_the_session_timeout_of
     assert found("late-heartbeats", rows("group_events", happened("heartbeat_late", 9, duration_ms=44_000.0))) == []
 
 
+def test_groups_of_both_kinds_may_be_late_in_one_capture() -> None:
+    late = happened("heartbeat_late", 9, duration_ms=46_000.0)
+    made = found("late-heartbeats", rows("group_events", late), rows("calls", beats(0, 3, 13.5, 16)))
+    assert len(made) == 2
+
+
 def test_a_finding_says_who_how_often_and_where() -> None:
     (one,) = found("offsets-back", rows("partitions", commits(5, 9, 7, 3)))
     assert (one.client_host, one.client_id, one.group_id, one.topic, one.partition) == ("10.0.0.1", "one", "g", "t", 0)

@@ -90,6 +90,19 @@ def test_they_say_what_counting_says(monkeypatch: pytest.MonkeyPatch, waiting: i
     assert [key for key, _ in made.items(some_keys)] == [key for key, one in wanted.items() if one["count"] > 30]
 
 
+def test_rows_of_tables_of_which_one_has_no_nulls_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tallies, "_WAITING", 1)
+    some = [row for row in rows(300, 3) if row["client"] is not None]
+    strict = pa.schema([one.with_nullable(one.name != "client") for one in _SCHEMA])
+    made = Tallies("client", "partition")
+    for k, schema in enumerate((_SCHEMA, strict, with_dictionaries(strict))):
+        part = Rows(table(some[k::3]).cast(schema))
+        made.add(part, np.arange(part.table.num_rows))
+    wanted = expected(some)
+    found = dict(made.items())
+    assert {key: one.count for key, one in found.items()} == {key: one["count"] for key, one in wanted.items()}
+
+
 def test_rows_are_added_up_by_columns_and_integers() -> None:
     some = rows(500, 8)
     coded = table(some).cast(with_dictionaries(_SCHEMA))
