@@ -62,9 +62,10 @@ class Allowance:
         self._left -= price
         return True
 
-    def attempt(self, suite: Suite, size: int) -> bool:
-        """Pay for an attempt to open a record of ``size`` bytes."""
-        return self.spend((_ATTEMPT_CBC if suite.cipher == "CBC" else _ATTEMPT) + size // _OPENED_FOR_ONE)
+    def attempt(self, suite: Suite | None, size: int) -> bool:
+        """Pay for an attempt to open a record of ``size`` bytes. ``suite``: None where a new one is being agreed on."""
+        dear = suite is None or suite.cipher == "CBC"
+        return self.spend((_ATTEMPT_CBC if dear else _ATTEMPT) + size // _OPENED_FOR_ONE)
 
     def keys(self, count: int, hashed: int = 0) -> bool:
         """Pay for a number of keys, and for bytes that are hashed for them."""

@@ -537,6 +537,9 @@ class Decryptor:
                 self._fail(Verdict.NOT_TLS, "both directions are those of a server")
                 return
             direction.end = 1
+            if agreed.is_agreed and not agreed.is_tls13:
+                # It answers a ClientHello that could not be read: keys that nobody can derive follow.
+                return
             wrong = agreed.server_hello(server_hello(body), whole)
             if wrong is not None:
                 self._fail(*wrong)
@@ -662,9 +665,7 @@ class Decryptor:
 
     def _may_try(self, body: memoryview) -> bool:
         """Whether a record may be tried once more, which is paid for then."""
-        suite = self._agreed.suite
-        assert suite is not None
-        if self._attempts <= 0 or not self._allowance.attempt(suite, len(body)):
+        if self._attempts <= 0 or not self._allowance.attempt(self._agreed.suite, len(body)):
             self._tired = True
             return False
         self._attempts -= 1

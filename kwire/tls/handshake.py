@@ -128,6 +128,8 @@ class Handshake:
             if before.get("before") is not None or not earlier.restore(before):
                 raise ValueError("a handshake before this one that was not read")
             before = earlier.state()
+            # Until the server answers, records are sealed as before.
+            self.suite = self.suite or earlier.suite
         self.before = before
         return readable
 

@@ -233,6 +233,31 @@ def test_behind_a_hole_the_records_are_read_on(name: str, missing: int) -> None:
     assert found.lost == (0, records[last][1] - records[first][0])
 
 
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(UNSUPPORTED)))
+def test_a_record_that_no_key_opens_invents_nothing(name: str) -> None:
+    """Also where the reader is saved and restored, as between two keys (``tls12-renegotiation``)."""
+    talk, lines = vector(name), expected(name)
+    keys = KeyLog(talk.keys)
+    for side in (0, 1):
+        for _, stop in records_of(talk, side):
+            wire, at = [], 0
+            for which, data in talk.wire:
+                if which == side and at < stop <= at + len(data):
+                    place = stop - at - 1
+                    data = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+                at += len(data) * (which == side)
+                wire.append((which, data))
+            whole = heard(Talk(wire, talk.keys), size=200)
+            assert all(plain.data in lines[plain.side] for plain in whole.plains)
+            found = heard(
+                Talk(wire, talk.keys),
+                size=200,
+                between=lambda one: Decryptor.restored(json.loads(json.dumps(one.state())), keys),
+            )
+            assert found.said == whole.said
+            assert (found.decryptor.verdict, found.decryptor.why) == (whole.decryptor.verdict, whole.decryptor.why)
+
+
 def test_a_key_update_that_is_missing_is_found() -> None:
     talk = made13(LONG, updates=[101])
     records = records_of(talk, 1)
