@@ -523,8 +523,9 @@ class Tracker:
         """
         room = self._room[0]
         room["frames"] = room["active"] = room["begun"] = 0
-        # What nothing is written to takes no memory.
-        count = max(64, len(window.data) // 512, min(2 * self._most_frames, len(window.data) // LEAST_BYTES))
+        # What nothing is written to takes no memory. Where frames are small, each segment has one.
+        count = max(64, len(window.data) // 512, len(window.pieces) + 64, 2 * self._most_frames)
+        count = max(64, min(count, len(window.data) // LEAST_BYTES))
         if engine is PYTHON or engine is MIXED:
             count = min(count, FRAMES_BY_PYTHON)
         rows = BUFFERS.take(count * FRAME.itemsize).view(FRAME)

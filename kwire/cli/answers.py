@@ -107,8 +107,8 @@ class Reader:
         _give_back_large_buffers()
         if getattr(args, "schemas", None) is not None:
             with needed(f"kwire {args.command} --values", "capture"):
-                from kwire.tables.values import schemas_of
-            self.schemas = schemas_of(args.schemas)
+                from kwire.values.sources import Schemas
+            self.schemas = Schemas.of(args.schemas)
 
     def batches(self, tables: Mapping[str, Sequence[str] | None]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of some tables of all captures: a table's name, and a batch."""

@@ -292,6 +292,10 @@ def _open_schemas(args: argparse.Namespace, how: Any) -> None:
             if getattr(args, name):
                 args.parser.error(f"{flag_of(name)} goes with {flag_of('schemas')}")
         return
+    if args.values == "typed" and len(args.topics or ()) != 1:
+        args.parser.error(
+            f"{flag_of('values')} typed needs one topic, whose schema is the type: give {flag_of('topics')}"
+        )
     from kwire.tables.reading import settled_values
 
     settled_values(how)
@@ -475,10 +479,6 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
     table = tables.table(wanted[0], tables.LOG)
     if args.deep and table.deep is not None:
         table = table.deep
-    if args.values == "typed" and len(args.topics or ()) != 1:
-        args.parser.error(
-            f"{flag_of('values')} typed needs one topic, whose schema is the type: give {flag_of('topics')}"
-        )
     how = _of_segments(args)
     names = args.columns
     if args.schemas or args.values or args.mask or args.validate:

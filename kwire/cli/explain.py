@@ -118,6 +118,8 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command. Returns the exit code."""
     if (args.response is not None or args.message is not None) and args.api_version is None:
         args.parser.error("--response and --message need --version")
+    if args.mask and args.schemas is None:
+        args.parser.error("--mask goes with --values")
     asked = (args.secrets, args.fields, args.limits)
     if args.number is None:
         if args.schemas is not None:

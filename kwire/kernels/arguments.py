@@ -23,7 +23,7 @@ kernel is compiled.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from llvmlite import ir as _llvm  # type: ignore[import-untyped]
@@ -31,7 +31,7 @@ from numba.core import cgutils as _cgutils
 from numba.core import datamodel as _datamodel
 from numba.core import types as _types
 
-__all__ = ["Builder", "Late", "packer"]
+__all__ = ["Builder", "Late", "keep_apart", "packer"]
 
 # numba's own annotations do not have all of what is used here.
 cgutils: Any = _cgutils
@@ -262,3 +262,11 @@ def _itself(value: Any) -> Any:
 def packer(context: Any, types_: tuple[Any, ...]) -> _Packer:
     """How arguments of these types go."""
     return _Packer(context, types_)
+
+
+def keep_apart(args: Iterable[Any]) -> None:
+    """Says of a function's arguments that nothing else leads to the memory of a tuple. LLVM forgets that a member never
+    changes (``invariant.load``) once it has moved it out of one loop, and would leave it in those around that."""
+    for one in args:
+        if one.attributes.dereferenceable:
+            one.attributes.add("noalias")

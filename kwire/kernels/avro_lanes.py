@@ -13,8 +13,9 @@ Rules kept here:
 - Lanes are done all or not at all. What is not as it should be, and what is seldom, is *declined*: a value that cannot
   be read, an array of several blocks or of lists, a text for which there is no room. Then the rows are read one by one
   (``kwire.kernels.avro``), which words errors. So nothing here can be wrong about why something is wrong.
-- Every length is checked, before the next instruction, against the end of the value. ``SPARE`` bytes follow the last
-  one in the buffer, so what reads and copies in steps stays inside of it.
+- Every place is checked, before the next instruction, to have ``SPARE`` bytes after it in the buffer. So what reads and
+  copies in steps stays inside of it.
+- No place goes back, and the last one must be the end of the value. So none on the way was behind that end.
 - Which programs have only instructions for lanes is known when they are made: ``slot`` of their first one is 1.
 """
 
@@ -39,7 +40,7 @@ from kwire.kernels.avro import (
     value_of,
     wide_varint,
 )
-from kwire.kernels.engine import kernel
+from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.numbers import (
     SLACK,
     copy,
@@ -73,6 +74,7 @@ _ZERO: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
 _TWO: Final = np.uint64(2)
 _CONTINUES: Final = np.uint64(0x80)
+_LEAST: Final = int64(-0x8000000000000000)
 _LOW_BYTE: Final = np.uint64(0xFF)
 
 _TARGET: Final = 0
@@ -126,18 +128,39 @@ def lanes_for(regions: Array, domains: int) -> Lanes:
     )
 
 
-@kernel
-def _varints(buf: Array, instruction: Any, picks: int, n: int, lanes: Lanes, target: Array, at: int, rows: int) -> bool:
-    """Reads a varint of each lane, into ``target`` from ``at`` on. Returns whether all are there.
+@inlined
+def _lane(work: Array, picks: int, k: int, dense: bool) -> int:
+    """The ``k``-th lane that is chosen."""
+    return int64(k) if dense else item_at(work, picks + k)
+
+
+@inlined
+def _row(work: Array, rows: int, first: int, lane: int, dense: bool) -> int:
+    """The row that a lane writes."""
+    return first + lane if dense else item_at(work, rows + lane)
+
+
+@inlined
+def _varints(
+    buf: Array, instruction: Any, picks: int, n: int, rows: int, lanes: Lanes, target: Array, dense: bool
+) -> bool:
+    """Reads a varint of each lane, into ``target``. Returns whether all are there, and inside of their bounds.
 
     Where some have one byte and others have more, no processor can foresee which. ``last`` of the instruction says how
     it was with the lanes before, in eighths: then all are read in the way that takes any size."""
     work = lanes.work
+    limit = int64(buf.shape[0] - SPARE)
+    first = item_at(work, rows)
+    # All others have their varints in ``VALUES`` first.
+    puts = (instruction.op == Op.LONG) | (instruction.op == Op.INT)
+    at = int64(instruction.at) if puts else int64(VALUES)
+    low = int64(instruction.low) if instruction.op == Op.INT else _LEAST
+    high = int64(instruction.high) if instruction.op == Op.INT else ~_LEAST
     good = True
     short = int64(0)
     if 0 < instruction.last < 7:
         for k in range(n):
-            lane = item_at(work, picks + k)
+            lane = _lane(work, picks, k, dense)
             pos = item_at(work, lane)
             value, size = wide_varint(load64(buf, pos))
             if size == 0:
@@ -146,12 +169,12 @@ def _varints(buf: Array, instruction: Any, picks: int, n: int, lanes: Lanes, tar
             else:
                 pos += size
             short += int64(1) if size == 1 else int64(0)
-            good = good and pos <= item_at(work, ENDS + lane)
+            good = good & (pos <= limit) & (low <= value) & (value <= high)
             set_item(work, lane, pos)
-            set_item(target, at + item_at(work, rows + lane), value)
+            set_item(target, at + _row(work, rows, first, lane, dense), value)
     else:
         for k in range(n):
-            lane = item_at(work, picks + k)
+            lane = _lane(work, picks, k, dense)
             pos = item_at(work, lane)
             word = load64(buf, pos)
             if word & _CONTINUES == _ZERO:
@@ -166,9 +189,9 @@ def _varints(buf: Array, instruction: Any, picks: int, n: int, lanes: Lanes, tar
                     good = good and pos >= 0
                 else:
                     pos += size
-            good = good and pos <= item_at(work, ENDS + lane)
+            good = good & (pos <= limit) & (low <= value) & (value <= high)
             set_item(work, lane, pos)
-            set_item(target, at + item_at(work, rows + lane), value)
+            set_item(target, at + _row(work, rows, first, lane, dense), value)
     instruction.last = 8 * short // n
     return good
 
@@ -209,16 +232,9 @@ def _integers(instruction: Any, picks: int, n: int, rows: int, table: Array, lan
     high = instruction.high
     more = instruction.more
     good = True
-    if op == Op.INT:
-        for k in range(n):
-            lane = item_at(work, picks + k)
-            value = item_at(work, VALUES + lane)
-            good = good and low <= value <= high
-            set_item(memory.ints, at + item_at(work, rows + lane), value)
-        return good
     for k in range(n):
         value = item_at(work, VALUES + item_at(work, picks + k))
-        good = good and low <= value <= high
+        good = good & (low <= value) & (value <= high)
     if not good:
         return False
     if op == Op.SCALED:
@@ -242,41 +258,74 @@ def _integers(instruction: Any, picks: int, n: int, rows: int, table: Array, lan
     return good
 
 
-@kernel
+@inlined
 def _bytes(
-    buf: Array,
-    instruction: Any,
-    picks: int,
-    n: int,
-    rows: int,
-    lanes: Lanes,
-    memory: Memory,
+    buf: Array, instruction: Any, picks: int, n: int, rows: int, lanes: Lanes, memory: Memory, dense: bool
 ) -> bool:
     """Reads where the texts and bytes of lanes stand, and notes it. Returns whether they are there."""
     work = lanes.work
+    limit = int64(buf.shape[0] - SPARE)
+    first = item_at(work, rows)
     good = True
     at = instruction.at
     number = instruction.region
     sources = lanes.places[number] - lanes.bases[instruction.domain]
     for k in range(n):
-        lane = item_at(work, picks + k)
-        row = item_at(work, rows + lane)
+        lane = _lane(work, picks, k, dense)
+        row = _row(work, rows, first, lane, dense)
         pos = item_at(work, lane)
         word = load64(buf, pos)
         if word & _CONTINUES == _ZERO:
-            good = good and word & _ONE == _ZERO
+            good = good & (word & _ONE == _ZERO)
             size = int64((word & _LOW_BYTE) >> _ONE)
             pos += 1
         else:
             size, used = wide_varint(word)
-            good = good and used > 0 and size >= 0
+            good = good & (used > 0) & (size >= 0)
             pos += used
         set_item(memory.ints, at + row + 1, size)
         set_item(work, sources + row, pos)
         pos += size
         # Less than 56 bits are no danger to this sum.
-        good = good and pos <= item_at(work, ENDS + lane)
+        good = good & (pos <= limit)
         set_item(work, lane, pos)
+    return good
+
+
+@inlined
+def _simple_words(
+    buf: Array, instruction: Any, picks: int, n: int, rows: int, lanes: Lanes, memory: Memory, dense: bool
+) -> bool:
+    """Puts words of 8 and 4 bytes, and booleans, where an instruction wants them. Returns whether they are there, and
+    fit."""
+    work = lanes.work
+    limit = int64(buf.shape[0] - SPARE)
+    first = item_at(work, rows)
+    op = instruction.op
+    at = instruction.at
+    good = True
+    if op == Op.WORD8:
+        for k in range(n):
+            lane = _lane(work, picks, k, dense)
+            pos = item_at(work, lane)
+            good = good & (pos + 8 <= limit)
+            set_item(work, lane, pos + 8)
+            set_item(memory.longs, at + _row(work, rows, first, lane, dense), int64(load64(buf, pos)))
+    elif op == Op.WORD4:
+        for k in range(n):
+            lane = _lane(work, picks, k, dense)
+            pos = item_at(work, lane)
+            good = good & (pos + 4 <= limit)
+            set_item(work, lane, pos + 4)
+            set_item(memory.ints, at + _row(work, rows, first, lane, dense), int64(load64(buf, pos)))
+    else:
+        for k in range(n):
+            lane = _lane(work, picks, k, dense)
+            pos = item_at(work, lane)
+            byte = load64(buf, pos) & _LOW_BYTE
+            good = good & (pos < limit) & (byte <= _ONE)
+            set_item(work, lane, pos + 1)
+            set_item(memory.bytes, at + _row(work, rows, first, lane, dense), int64(byte))
     return good
 
 
@@ -284,34 +333,13 @@ def _bytes(
 def _words(
     buf: Array, instruction: Any, picks: int, n: int, rows: int, program: Program, lanes: Lanes, memory: Memory
 ) -> bool:
-    """Puts bytes, and decimals of any number of them, where an instruction wants them. Returns whether they are there,
-    and fit."""
+    """Puts other bytes, and decimals of any number of them, where an instruction wants them. Returns whether they are
+    there, and fit."""
     work = lanes.work
     op = instruction.op
     at = instruction.at
     width = instruction.width
     good = True
-    if op == Op.WORD8:
-        for k in range(n):
-            lane = item_at(work, picks + k)
-            pos = item_at(work, lane)
-            good = good and pos + 8 <= item_at(work, ENDS + lane)
-            set_item(work, lane, pos + 8)
-            set_item(memory.longs, at + item_at(work, rows + lane), int64(load64(buf, pos)))
-        return good
-    if op == Op.WORD4 or op == Op.BOOL:
-        for k in range(n):
-            lane = item_at(work, picks + k)
-            pos = item_at(work, lane)
-            word = load64(buf, pos)
-            good = good and pos + width <= item_at(work, ENDS + lane)
-            set_item(work, lane, pos + width)
-            if op == Op.BOOL:
-                good = good and word & _LOW_BYTE <= _ONE
-                set_item(memory.bytes, at + item_at(work, rows + lane), int64(word & _LOW_BYTE))
-            else:
-                set_item(memory.ints, at + item_at(work, rows + lane), int64(word))
-        return good
     varies = op == Op.DECIMAL or op == Op.SKIP_BYTES
     words = width if op == Op.DECIMAL else instruction.low
     for k in range(n):
@@ -319,6 +347,7 @@ def _words(
         pos = item_at(work, lane)
         row = item_at(work, rows + lane)
         size = item_at(work, VALUES + lane) if varies else int64(width)
+        # An end that was not looked at before may lie before this place: then nothing has room.
         good = good and 0 <= size <= item_at(work, ENDS + lane) - pos
         set_item(work, lane, pos + size)
         if good:
@@ -363,28 +392,30 @@ def _constants(instruction: Any, picks: int, n: int, rows: int, program: Program
             set_item(work, sources + row, -1 - instruction.more)
 
 
-@kernel
+@inlined
 def _option(
-    buf: Array, instruction: Any, depth: int, n: int, rows: int, lanes: Lanes, memory: Memory
+    buf: Array, instruction: Any, depth: int, n: int, rows: int, lanes: Lanes, memory: Memory, dense: bool
 ) -> tuple[int, int]:
     """Reads which branch lanes have, in one byte. Chooses those that have a value, and notes the others: (how many of
     each), -1 where one has neither."""
     work = lanes.work
     picks = _PICKS + LANES * depth
     some = _PICKS + LANES * (depth + 1)
+    limit = int64(buf.shape[0] - SPARE)
+    first = item_at(work, rows)
     null = np.uint64(2 * instruction.low)
     at = instruction.at
     m = int64(0)
     z = int64(0)
     good = True
     for k in range(n):
-        lane = item_at(work, picks + k)
+        lane = _lane(work, picks, k, dense)
         pos = item_at(work, lane)
         byte = load64(buf, pos) & _LOW_BYTE
-        good = good and byte & ~_TWO == _ZERO and pos < item_at(work, ENDS + lane)
+        good = good & (byte & ~_TWO == _ZERO) & (pos < limit)
         has = int64(1) if byte != null else int64(0)
         set_item(work, lane, pos + 1)
-        set_item(memory.bytes, at + item_at(work, rows + lane), has)
+        set_item(memory.bytes, at + _row(work, rows, first, lane, dense), has)
         set_item(work, some + m, lane)
         set_item(work, NULLS + z, lane)
         m += has
@@ -451,12 +482,13 @@ def _next(instruction: Any, depth: int, n: int, lanes: Lanes) -> int:
 def _no_more_blocks(buf: Array, depth: int, lanes: Lanes) -> bool:
     """Whether all lanes that have items have one block of them."""
     work = lanes.work
+    limit = int64(buf.shape[0] - SPARE)
     picks = _PICKS + LANES * depth
     good = True
     for k in range(lanes.frames[depth, _COUNT]):
         lane = item_at(work, picks + k)
         pos = item_at(work, lane)
-        good = good and buf[pos] == 0 and pos < item_at(work, ENDS + lane)
+        good = good & (load64(buf, pos) & _LOW_BYTE == _ZERO) & (pos < limit)
         set_item(work, lane, pos + 1)
     return good
 
@@ -478,8 +510,11 @@ def _branch(depth: int, n: int, branch: int, lanes: Lanes) -> int:
 
 
 @kernel
-def _steps(buf: Array, pc: int, n: int, program: Program, state: State, lanes: Lanes, memory: Memory) -> bool:
-    """Runs a program over ``n`` lanes, which stand in ``picks[0]``. Returns whether it came to its end."""
+def _steps(
+    buf: Array, pc: int, n: int, every: bool, program: Program, state: State, lanes: Lanes, memory: Memory
+) -> bool:
+    """Runs a program over ``n`` lanes, which stand in ``picks[0]``. ``every``: they are 0, 1, 2 and so on. Returns
+    whether it came to its end."""
     work = lanes.work
     code = program.code
     frames = lanes.frames
@@ -507,22 +542,59 @@ def _steps(buf: Array, pc: int, n: int, program: Program, state: State, lanes: L
         op = instruction.op
         picks = _PICKS + LANES * depth
         rows = _ROWS + LANES * instruction.domain
-        if (op <= Op.SKIP_BYTES) & (op != Op.TEXT) & (op != Op.BYTES) & (op != Op.OPTION):
-            target = memory.longs if op == Op.LONG else work
-            at = instruction.at if op == Op.LONG else int64(VALUES)
-            if not _varints(buf, instruction, picks, n, lanes, target, at, rows if op == Op.LONG else int64(SAME)):
-                return False
+        # What most programs have most: each is compiled twice, for some lanes and for all of them.
+        dense = every and depth == 0
         if op == Op.LONG:
+            if dense:
+                good = _varints(buf, instruction, picks, n, rows, lanes, memory.longs, True)
+            else:
+                good = _varints(buf, instruction, picks, n, rows, lanes, memory.longs, False)
+            if not good:
+                return False
             pc += 1
             continue
+        if op == Op.INT:
+            if dense:
+                good = _varints(buf, instruction, picks, n, rows, lanes, memory.ints, True)
+            else:
+                good = _varints(buf, instruction, picks, n, rows, lanes, memory.ints, False)
+            if not good:
+                return False
+            pc += 1
+            continue
+        if op == Op.TEXT or op == Op.BYTES:
+            if dense:
+                good = _bytes(buf, instruction, picks, n, rows, lanes, memory, True)
+            else:
+                good = _bytes(buf, instruction, picks, n, rows, lanes, memory, False)
+            if not good:
+                return False
+            pc += 1
+            continue
+        if op == Op.WORD8 or op == Op.WORD4 or op == Op.BOOL:
+            if dense:
+                good = _simple_words(buf, instruction, picks, n, rows, lanes, memory, True)
+            else:
+                good = _simple_words(buf, instruction, picks, n, rows, lanes, memory, False)
+            if not good:
+                return False
+            pc += 1
+            continue
+        if (op <= Op.SKIP_BYTES) & (op != Op.OPTION):
+            if dense:
+                good = _varints(buf, instruction, picks, n, int64(SAME), lanes, work, True)
+            else:
+                good = _varints(buf, instruction, picks, n, int64(SAME), lanes, work, False)
+            if not good:
+                return False
         if op <= Op.ENUM or op == Op.SKIP_LONG:
             if not _integers(instruction, picks, n, rows, program.table, lanes, memory):
                 return False
-        elif op == Op.TEXT or op == Op.BYTES:
-            if not _bytes(buf, instruction, picks, n, rows, lanes, memory):
-                return False
         elif op == Op.OPTION:
-            m, z = _option(buf, instruction, depth, n, rows, lanes, memory)
+            if dense:
+                m, z = _option(buf, instruction, depth, n, rows, lanes, memory, True)
+            else:
+                m, z = _option(buf, instruction, depth, n, rows, lanes, memory, False)
             if m < 0 or depth == MAX_NESTING:
                 return False
             if z > 0:
@@ -601,6 +673,9 @@ def _steps(buf: Array, pc: int, n: int, program: Program, state: State, lanes: L
 def _is_ascii(data: Array, pos: int, end: int) -> bool:
     """Whether these bytes are ASCII. ``SLACK`` more follow them."""
     found = _ZERO
+    while pos + 32 <= end:
+        found |= load64(data, pos) | load64(data, pos + 8) | load64(data, pos + 16) | load64(data, pos + 24)
+        pos += 32
     while pos + 8 <= end:
         found |= load64(data, pos)
         pos += 8
@@ -708,7 +783,7 @@ def _batch(
         while above < state.regions.shape[0] and state.regions[above].domain == 0:
             above += 1
         _null_lanes(state.regions, int64(0), above, NULLS, z, lanes, memory)
-    good = _steps(buf, pc, n, program, state, lanes, memory) and _finish(
+    good = _steps(buf, pc, n, z == 0, program, state, lanes, memory) and _finish(
         buf, row + count, program, state, lanes, memory
     )
     if not good:

@@ -43,6 +43,7 @@ __all__ = [
     "is_full",
     "mark",
     "mark_here",
+    "meet_event",
     "only_grows",
     "piece_with_end",
     "see",
@@ -109,6 +110,8 @@ class Direction(Row):
     """Its pieces end before this row."""
     seen: int
     """Those that can be seen now do."""
+    event: Wide
+    """Of requests: the next packet with which something else happens to the connection; NEVER for none here."""
     fresh: int
     """1 when something has come since it was read."""
     holed_since: Wide
@@ -296,7 +299,7 @@ def begin_direction(window: Window, capture: Capture, reader: Any, slot: int, re
 
 
 @inlined
-def see(window: Window, capture: Capture, reader: Any, now: int) -> None:
+def see(window: Window, reader: Any, now: int) -> None:
     """Shows what was in order with packet ``now``."""
     pieces = window.pieces
     seen = reader.seen
@@ -307,9 +310,6 @@ def see(window: Window, capture: Capture, reader: Any, now: int) -> None:
         reader.seen = seen
     reader.now = now
     reader.gave_way = -1
-    if capture.connections[reader.slot].closed_order <= now:
-        reader.over = 1
-        reader.fresh = 1
 
 
 @kernel
@@ -394,7 +394,7 @@ def _grow(window: Window, capture: Capture, reader: Any, other: Any, until: int)
 def following_packet(window: Window, capture: Capture, asked: Any, answered: Any) -> int:
     """The next packet with which something happens to a connection; NEVER if there is none in this window."""
     pieces = window.pieces
-    following = _otherwise(window, capture, asked, answered)
+    following = _otherwise(window, asked, answered)
     if asked.unsure == 0:
         _grow(window, capture, asked, answered, following)
         _grow(window, capture, answered, asked, following)
@@ -406,25 +406,42 @@ def following_packet(window: Window, capture: Capture, asked: Any, answered: Any
 
 
 @inlined
-def _otherwise(window: Window, capture: Capture, asked: Any, answered: Any) -> int:
+def _otherwise(window: Window, asked: Any, answered: Any) -> int:
     """The next packet with which something happens to a connection other than that it brings bytes. NEVER if there is
     none in this window."""
+    following: int = asked.event
+    if answered.blocked == 1:
+        following = _or_wake(window, answered, following)
+    if asked.unsure == 1:
+        following = _or_wake(window, asked, following)
+    return following
+
+
+@inlined
+def _or_wake(window: Window, reader: Any, following: int) -> int:
+    """Packet ``following``, or the one before it with which a reader gives up what it waits for."""
+    in_window = window.final or reader.wake < window.first_order + window.clock.shape[0]
+    return min(following, reader.wake) if reader.now < reader.wake and in_window else following
+
+
+@kernel
+def meet_event(window: Window, capture: Capture, asked: Any, answered: Any) -> None:
+    """Notes what happens to a connection now, besides that bytes of it may come, and when something does next."""
     conn = capture.connections[asked.slot]
     now = asked.now
-    following = int64(NEVER)
-    if answered.blocked == 1 and answered.wake > now:
-        following = min(following, answered.wake)
-    if asked.unsure == 1 and asked.wake > now:
-        following = min(following, asked.wake)
     last = window.first_order + window.clock.shape[0] - 1
+    following = int64(AT_THE_END) if window.final and now < AT_THE_END else int64(NEVER)
     if now < conn.closed_order <= last:
         following = min(following, conn.closed_order)
     for reader in (asked, answered):
         stream = capture.streams[reader.stream]
+        if now in (stream.end_order, stream.start_order):
+            reader.fresh = 1
+        if conn.closed_order <= now:
+            reader.over = 1
+            reader.fresh = 1
         if now < stream.end_order <= last:
             following = min(following, stream.end_order)
         if now < stream.start_order <= last:
             following = min(following, stream.start_order)
-    if window.final and now < AT_THE_END:
-        return min(following, int64(AT_THE_END))
-    return following if following <= last else int64(NEVER)
+    asked.event = following

@@ -28,6 +28,19 @@ from kwire.kernels.roles import (
     run_of,
 )
 from kwire.kernels.streams import first_from
+from kwire.kernels.turns import (
+    HELD_FOR,
+    HELD_PIECES,
+    HOLED,
+    LEAST_AROUND,
+    MOST_FOLLOWING,
+    MOST_HELD,
+    TAGGED_FETCH,
+    TORN,
+    held_for_proof,
+    leads_in_turn,
+    next_answer,
+)
 from kwire.schema.keys import ApiKey
 
 __all__ = [
@@ -39,7 +52,6 @@ __all__ = [
     "certainty",
     "confirm",
     "doubt_of",
-    "exchanged_here",
     "has_false_size",
     "is_doubted",
     "is_torn",
@@ -47,29 +59,12 @@ __all__ = [
     "torn_ends_here",
 ]
 
-HELD_FOR: Final = 10_000_000_000
-"""Nanoseconds of capture time for which a request in doubt is held, at most,"""
-MOST_HELD: Final = 256 << 10
-"""bytes of a direction that are held with it,"""
-HELD_PIECES: Final = 512
-"""and pieces."""
-LEAST_AROUND: Final = 60
-"""Bytes that a frame has before a value of its first record, at least: its size, header, topic, partition and those of
-the record set."""
 LARGEST_BATCH: Final = 1_048_588
 """Bytes that frames in doubt follow one another, at most: the default of Kafka's ``max.message.bytes``. A value is not
 larger than the batch that it is in."""
 ENOUGH_ANSWERS: Final = 16
 """Answers in doubt that follow one another, after which there is none. A client whose response holds records has not
 sent so many requests before it has that."""
-HOLED: Final = 3
-"""``Stream.certain`` after a frame with a hole in it that has no records: what follows has to fit,"""
-TORN: Final = 4
-"""and after one that may have records. Sequence numbers say where it ends, and what stands there may be a value of it.
-So something else has to say it, too: who had received it acknowledged it up to there, and no further."""
-TAGGED_FETCH: Final = 12
-"""The version from which on a Fetch response has tagged fields behind its last records. Before, it may end with the
-value of a record, or of a header."""
 OR_AROUND: Final = 2
 """``Waiting.doubted`` of a Produce request of an old version which may be the end of one that has its id. What answers
 it answers one of them, and both have the same version: no other has a response of this layout."""
@@ -90,8 +85,6 @@ PERHAPS: Final = 3
 """Besides YES, NO and NEED_MORE."""
 SO_GOOD: Final = 4
 """YES, if what follows does not speak against it."""
-MOST_FOLLOWING: Final = 5
-"""Answers behind an exchange that are looked at whether somebody asked for them."""
 BEFORE_ALL: Final = -(1 << 62)
 """Less than the number of any packet. Those of pieces that an earlier file left have negative numbers."""
 SHORTEST_REQUEST: Final = 14
@@ -169,19 +162,12 @@ def _follows(window: Window, capture: Capture, reader: Any, row: int, end: int) 
 
 
 @kernel
-def has_false_size(
-    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, last_piece: int, end: int
-) -> int:
-    """Whether the size of the frame at the current position, where one does begin, is not that of its body: UNFIT or
-    TRAILS, else FITS. Then it may end within a value, of its own or of another frame.
-
-    ``last_piece`` has the last byte that is there before position ``end``. Where a segment ends there, too, the size is
-    none that is damaged: that would be chance.
-    """
-    pieces = window.pieces
+def has_false_size(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, end: int) -> int:
+    """Whether the size of the frame from the current position to ``end``, where one does begin, is not that of its
+    body: UNFIT or TRAILS, else FITS. Then it may end within a value, of its own or of another frame."""
     at = reader.pos + reader.shift
     stop = min(end, reader.run_end) + reader.shift
-    if pieces[last_piece].pos + pieces[last_piece].len == end or stop - at < 8:
+    if stop - at < 8:
         return FITS
     api, version = int64(-1), int64(-1)
     if reader.response == 0:
@@ -220,232 +206,6 @@ def _leads_to(window: Window, capture: Capture, table: Apis, scratch: Scratch, r
 
 
 @kernel
-def _in_turn(
-    window: Window, capture: Capture, reader: Any, asked: Any, p: int, pos: int, row: int
-) -> tuple[int, int, int]:
-    """Whether a whole response begins at position ``pos``, in piece ``p`` or behind it, that answers the request behind
-    row ``row`` of those that wait, or any (-1): YES, NO or NEED_MORE, its piece, and the row of its request.
-
-    No request is missing between them. One of Fetch up to version 11 only counts where the client had received all that
-    is before its response when it asked: then this is no value with which that response ends.
-    """
-    data, pieces, waiting = window.data, window.pieces, capture.waiting
-    conn = capture.connections[reader.slot]
-    while p < reader.seen and pieces[p].pos + pieces[p].len <= pos:
-        p += 1
-    if p >= reader.seen:
-        return int64(NEED_MORE), p, row
-    if pieces[p].off < 0 or pieces[p].pos > pos:
-        return int64(NO), p, row
-    begin = pieces[p].off + pos - pieces[p].pos
-    there, after = run_of(pieces, p, reader.seen, begin + 8)
-    if there - begin < 8:
-        return int64(NEED_MORE if after >= reader.seen else NO), p, row
-    size = i32(data, begin)
-    wanted = int64(i32(data, begin + 4))
-    if size < 4 or size > LARGEST_FRAME:
-        return int64(NO), p, row
-    if row >= 0:
-        row = int64(waiting[row].next)
-    else:
-        row = find(conn, waiting, capture.ids, capture.room[0], wanted, int64(NEVER))
-        if row >= 0 and (capture.streams[asked.stream].searched >= waiting[row].end or waiting[row].overtaken == 1):
-            return int64(NO), p, row
-    if row < 0 or waiting[row].id != wanted or waiting[row].doubted != 0:
-        return int64(NO), p, row
-    heard = int64(waiting[row].ack)
-    ends = waiting[row].api == ApiKey.FETCH and waiting[row].version < TAGGED_FETCH
-    if ends and not (heard >= 0 and 0 <= pos - heard < LEAST_AROUND):
-        return int64(NO), p, row
-    there, after = run_of(pieces, p, reader.seen, begin + 4 + size)
-    if there - begin < 4 + size:
-        return int64(NEED_MORE if after >= reader.seen else NO), p, row
-    return int64(YES), p, row
-
-
-@kernel
-def _fits_here(
-    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, p: int, pos: int, row: int
-) -> bool:
-    """Whether the whole response at position ``pos``, in piece ``p``, is what the layout of its request says."""
-    pieces = window.pieces
-    begin = pieces[p].off + pos - pieces[p].pos
-    there, _ = run_of(pieces, p, reader.seen, begin + 4 + i32(window.data, begin))
-    api, version = int64(capture.waiting[row].api), int64(capture.waiting[row].version)
-    return fits_all(window.data, begin, there, int64(1), api, version, table, scratch) == FITS
-
-
-@kernel
-def _leads_in_turn(
-    window: Window,
-    capture: Capture,
-    table: Apis,
-    scratch: Scratch,
-    reader: Any,
-    asked: Any,
-    pos: int,
-    border: int,
-    judged: bool,
-) -> bool:
-    """Whether whole responses lead from position ``pos`` to ``border``, where one is certain. They answer requests that
-    wait, one after the other, up to the last one before that which the certain one answers. ``judged``: each has to be
-    what its layout says.
-
-    Let them begin within a response to request R. The responses to all requests behind R come behind its end, and
-    before ``border``. These frames answer each request once. So the last one within R's response has the id of R, and
-    ends where that does.
-    """
-    p = int64(reader.piece if reader.reading == 1 else reader.first)
-    row = int64(-1)
-    count = 0
-    while pos < border and count < HELD_PIECES:
-        said, p, row = _in_turn(window, capture, reader, asked, p, pos, row)
-        if said != YES or (judged and not _fits_here(window, capture, table, scratch, reader, p, pos, row)):
-            return False
-        pos += 4 + i32(window.data, window.pieces[p].off + pos - window.pieces[p].pos)
-        count += 1
-    if row < 0 or pos != border:
-        return False
-    row = int64(capture.waiting[row].next)
-    if row < 0:
-        return True
-    while p < reader.seen and window.pieces[p].pos + window.pieces[p].len <= pos:
-        p += 1
-    if p >= reader.seen or window.pieces[p].off < 0 or window.pieces[p].pos > pos:
-        return False
-    begin = window.pieces[p].off + pos - window.pieces[p].pos
-    there, _ = run_of(window.pieces, p, reader.seen, begin + 8)
-    leads: bool = there - begin >= 8 and i32(window.data, begin + 4) == capture.waiting[row].id
-    return leads
-
-
-@kernel
-def _were_asked(window: Window, capture: Capture, reader: Any, m: int, pos: int, row: int) -> int:
-    """Whether the broker had received the requests for the next answers when it sent them, behind position ``pos`` in
-    piece ``m`` and the answer to the request in row ``row``: YES, NO or NEED_MORE. One of them may be missing.
-
-    Like ``_goes_on_well``, where requests were read already.
-    """
-    data, pieces, waiting = window.data, window.pieces, capture.waiting
-    conn = capture.connections[reader.slot]
-    number = int64(waiting[row].id)
-    unseen = 0
-    count = 0
-    while count < MOST_FOLLOWING:
-        count += 1
-        while m < reader.seen and pieces[m].pos + pieces[m].len <= pos:
-            m += 1
-        if m < reader.seen and (pieces[m].off < 0 or pieces[m].pos > pos):
-            while m < reader.seen and not _may_begin_answer(data, pieces[m], number):
-                m += 1
-            pos = int64(pieces[m].pos) if m < reader.seen else pos
-        if m >= reader.seen:
-            return int64(NEED_MORE)
-        begin = pieces[m].off + pos - pieces[m].pos
-        there, after = run_of(pieces, m, reader.seen, begin + 8)
-        if there - begin < 8:
-            return int64(NEED_MORE) if after >= reader.seen else int64(YES)
-        size = i32(data, begin)
-        if size < 4 or size > LARGEST_FRAME:
-            return int64(NO)
-        found = find(conn, waiting, capture.ids, capture.room[0], int64(i32(data, begin + 4)), int64(NEVER))
-        if found < 0:
-            unseen += 1
-            if unseen > 1 or pieces[m].ack <= waiting[row].end:
-                return int64(NO)
-        elif waiting[found].end <= waiting[row].end or pieces[m].ack < waiting[found].end:
-            return int64(NO)  # it answers once more what was answered, or was sent before its request
-        else:
-            row = found
-        pos += 4 + size
-    return int64(YES)
-
-
-@kernel
-def _is_exchange(
-    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, p: int, pos: int, row: int
-) -> int:
-    """Whether the whole response at position ``pos``, in piece ``p``, is an exchange with the request in row ``row``,
-    which was read already: YES, NO or NEED_MORE.
-
-    The client had received exactly what is before the response when it sent this request. The broker had received
-    exactly this request when it sent the response. And the client had received exactly the response when it sent the
-    next request. Those that follow were asked for, too.
-    """
-    pieces, waiting = window.pieces, capture.waiting
-    end = pos + 4 + i32(window.data, pieces[p].off + pos - pieces[p].pos)
-    following = int64(waiting[row].next)
-    if following < 0 or waiting[row].ack != pos or waiting[following].ack != end:
-        return NO
-    last = p
-    while pieces[last].pos + pieces[last].len < end:
-        last += 1
-    if pieces[p].ack != waiting[row].end or pieces[last].ack != waiting[row].end:
-        return NO
-    if not _fits_here(window, capture, table, scratch, reader, p, pos, row):
-        return NO
-    said = _were_asked(window, capture, reader, p, end, row)
-    return int64(YES) if said == NEED_MORE and reader.over == 1 else said
-
-
-@kernel
-def exchanged_here(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any) -> bool:
-    """Whether the whole response at the current position, in doubt, is an exchange, and answers the next request."""
-    conn = capture.connections[reader.slot]
-    row = int64(conn.waiting_front)
-    if row < 0 or conn.disordered > 0 or capture.waiting[row].doubted != 0:
-        return False
-    if capture.waiting[row].id != i32(window.data, reader.pos + reader.shift + 4):
-        return False
-    p, pos = int64(reader.piece), int64(reader.pos)
-    return _is_exchange(window, capture, table, scratch, reader, p, pos, row) == YES
-
-
-@kernel
-def _exchange_behind(
-    window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, asked: Any
-) -> tuple[int, int]:
-    """Whether one of the responses that follow the one at the current position in turn is an exchange, of requests that
-    were read already: YES, NO or NEED_MORE, and where it begins."""
-    pieces = window.pieces
-    p, pos, row = int64(reader.piece), int64(reader.pos), int64(-1)
-    count = 0
-    while count < HELD_PIECES:
-        said, p, row = _in_turn(window, capture, reader, asked, p, pos, row)
-        if said != YES:
-            return said, int64(-1)
-        if count > 0:
-            said = _is_exchange(window, capture, table, scratch, reader, p, pos, row)
-            if said != NO:
-                return said, pos
-        pos += 4 + i32(window.data, pieces[p].off + pos - pieces[p].pos)
-        count += 1
-    return int64(NO), int64(-1)
-
-
-@kernel
-def _held_for_proof(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, asked: Any) -> int:
-    """``certainty`` of a response which nothing else has made certain: 1 where it leads up to one that is, -1 as long
-    as that may come, else 0."""
-    stream = capture.streams[reader.stream]
-    if capture.streams[asked.stream].certain not in (1, 2, HOLED) or capture.connections[reader.slot].disordered > 0:
-        return int64(0)
-    said, border = int64(YES), int64(stream.proven)
-    if border <= reader.pos:
-        said, border = _exchange_behind(window, capture, table, scratch, reader, asked)
-    if said == YES:
-        leads = _leads_in_turn(window, capture, table, scratch, reader, asked, int64(reader.pos), border, True)
-        return int64(1) if leads else int64(0)
-    ended = reader.over == 1 or (stream.end >= 0 and stream.end_order <= reader.now)
-    if said == NO or ended:
-        return int64(0)
-    reader.wake = first_from(window.clock, window.first_order, window.pieces[reader.piece].clock + HELD_FOR)
-    few = reader.seen - reader.piece < HELD_PIECES
-    held = window.pieces[reader.seen - 1].pos - reader.pos
-    return int64(-1) if reader.wake > reader.now and held < MOST_HELD and few else int64(0)
-
-
-@kernel
 def certainty(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any, asked: Any) -> int:
     """How certain it is that a frame begins at the current position, where one was searched: what ``Stream.certain``
     becomes; -1 where a response waits for what tells it.
@@ -470,7 +230,7 @@ def certainty(window: Window, capture: Capture, table: Apis, scratch: Scratch, r
         return int64(0)
     if stream.certain == 0 or (reader.pos < stream.proven and requests.searched >= 0):
         # Before the answer that is proven, requests that are missing may have theirs.
-        return _held_for_proof(window, capture, table, scratch, reader, asked)
+        return held_for_proof(window, capture, table, scratch, reader, asked)
     piece = window.pieces[reader.piece]
     wanted = int64(i32(window.data, reader.pos + reader.shift + 4))
     row = find(conn, capture.waiting, capture.ids, capture.room[0], wanted, int64(NEVER))
@@ -483,7 +243,7 @@ def certainty(window: Window, capture: Capture, table: Apis, scratch: Scratch, r
         or requests.synced != 1
         or _asks_for_records(conn, capture.waiting, table, int64(NEVER))
     ):
-        return _held_for_proof(window, capture, table, scratch, reader, asked)
+        return held_for_proof(window, capture, table, scratch, reader, asked)
     if requests.began >= piece.packet:
         return int64(1)
     answer = _follows(window, capture, asked, asked.seen, requests.next)
@@ -663,14 +423,6 @@ def _next_asked(window: Window, reader: Any, n: int, asked: int, wanted: int, an
             return int64(YES), n, asked
 
 
-@inlined
-def _may_begin_answer(data: Array, piece: Any, number: int) -> bool:
-    """Whether a piece may begin with an answer to a request shortly behind the one with id ``number``."""
-    begins = piece.off >= 0 and piece.len >= 8 and 4 <= piece.head <= LARGEST_FRAME
-    may: bool = begins and 0 < int64(i32(data, piece.off + 4)) - number <= NEAR
-    return may
-
-
 @kernel
 def _goes_on_well(window: Window, scratch: Scratch, reader: Any, n: int, asked: int, m: int, answered: int) -> int:
     """Whether each answer behind position ``answered``, in piece ``m``, was asked for before by a request behind
@@ -688,18 +440,9 @@ def _goes_on_well(window: Window, scratch: Scratch, reader: Any, n: int, asked: 
     count = 0
     while count < MOST_FOLLOWING:
         count += 1
-        while m < other.seen and pieces[m].pos + pieces[m].len <= answered:
-            m += 1
-        if m < other.seen and (pieces[m].off < 0 or pieces[m].pos > answered):
-            while m < other.seen and not _may_begin_answer(data, pieces[m], number):
-                m += 1
-            answered = int64(pieces[m].pos) if m < other.seen else answered
-        if m >= other.seen:
-            return int64(NEED_MORE)
-        begin = pieces[m].off + answered - pieces[m].pos
-        there, after = run_of(pieces, m, other.seen, begin + 8)
-        if there - begin < 8:
-            return int64(NEED_MORE) if after >= other.seen else int64(YES)
+        m, answered, begin = next_answer(window, other, m, answered, number)
+        if begin < 0:
+            return int64(NEED_MORE) if m >= other.seen else int64(YES)
         size = i32(data, begin)
         if size < 4 or size > LARGEST_FRAME:
             return int64(NO)
@@ -749,18 +492,9 @@ def _requests_follow(
     count = 0
     while count < MOST_FOLLOWING:
         count += 1
-        while m < other.seen and pieces[m].pos + pieces[m].len <= answered:
-            m += 1
-        if m < other.seen and (pieces[m].off < 0 or pieces[m].pos > answered):
-            while m < other.seen and not _may_begin_answer(data, pieces[m], number):
-                m += 1
-            answered = int64(pieces[m].pos) if m < other.seen else answered
-        if m >= other.seen:
-            return int64(NEED_MORE)
-        begin = pieces[m].off + answered - pieces[m].pos
-        there, after = run_of(pieces, m, other.seen, begin + 8)
-        if there - begin < 8:
-            return int64(NEED_MORE) if after >= other.seen else int64(YES)
+        m, answered, begin = next_answer(window, other, m, answered, number)
+        if begin < 0:
+            return int64(NEED_MORE) if m >= other.seen else int64(YES)
         while following < pieces[m].ack:
             if following + SHORTEST_REQUEST > reader.run_end:
                 return int64(YES) if reader.ends_here == 1 else int64(NEED_MORE)
@@ -822,7 +556,7 @@ def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, 
     waits = not sure and _waits_for_records(conn, capture.waiting, reader.pos)
     certain = capture.streams[reader.stream].certain in (0, 1, 2, HOLED) and conn.disordered == 0
     if waits and not (
-        certain and _leads_in_turn(window, capture, table, scratch, other, reader, int64(answers.next), begin, False)
+        certain and leads_in_turn(window, capture, table, scratch, other, reader, int64(answers.next), begin, False)
     ):
         return int64(NO), none
     follows = _follows(window, capture, reader, n, asked_end)
@@ -845,7 +579,7 @@ def _exchanged(window: Window, capture: Capture, table: Apis, scratch: Scratch, 
     if (
         waits
         and answer != NO
-        and not _leads_in_turn(window, capture, table, scratch, other, reader, int64(answers.next), begin, True)
+        and not leads_in_turn(window, capture, table, scratch, other, reader, int64(answers.next), begin, True)
     ):
         return int64(NO), none
     at = reader.pos + reader.shift
@@ -1126,9 +860,9 @@ def confirm(window: Window, capture: Capture, table: Apis, scratch: Scratch, rea
     said, begin = int64(NO), int64(-1)
     if stream.noted != reader.pos or stream.alone == 0:
         said, begin = _exchanged(window, capture, table, scratch, reader)
-    # Nothing leads to what is certain where no answer is there, nor the end. While it may come, that is looked for.
+    # Nothing leads to what is certain where no answer is there, nor the end. As long as one may come, it waits anyway.
     ended = stream.end >= 0 and stream.end_order <= reader.now
-    may_lead = first < other.seen or ended or not too_much
+    may_lead = first < other.seen or ended or (reader.over == 1 and not too_much)
     leads = int64(NO)
     if may_lead and _in_doubt(stream) and conn.spoken & PRODUCES_OLD == 0 and YES not in (known, said):
         leads = _leads_on(window, capture, table, scratch, reader)

@@ -48,6 +48,7 @@ from kwire.kernels.directions import (
     is_full,
     mark,
     mark_here,
+    meet_event,
     only_grows,
     piece_with_end,
     see,
@@ -60,7 +61,6 @@ from kwire.kernels.doubting import (
     TORN,
     confirm,
     doubt_of,
-    exchanged_here,
     has_false_size,
     is_doubted,
     is_torn,
@@ -104,6 +104,7 @@ from kwire.kernels.roles import (
 )
 from kwire.kernels.searching import LARGEST_ID, resynchronise
 from kwire.kernels.streams import first_from
+from kwire.kernels.turns import exchanged_here
 from kwire.schema.keys import ApiKey
 
 __all__ = ["HTTPS", "MOST_TOKENS", "RESERVED", "frames_and_pairs", "is_settled", "settle_all"]
@@ -557,8 +558,9 @@ def _next_frame(
         last_piece = piece_with_end(window, reader, reader.run_end)
     last = pieces[last_piece]
     body = int64(FITS)
-    if not token and stream.certain > 0:
-        body = has_false_size(window, capture, table, scratch, reader, last_piece, reader.pos + 4 + size)
+    if last.pos + last.len != reader.pos + 4 + size and stream.certain > 0 and not token:
+        # Where a segment ends, too, the size is none that is damaged: that would be chance.
+        body = has_false_size(window, capture, table, scratch, reader, reader.pos + 4 + size)
 
     row = rows[capture.room[0].frames]
     row.slot = reader.slot
@@ -746,14 +748,12 @@ def _read_both(
         now = following_packet(window, capture, asked, answered)
         if now == NEVER:
             return READ
-        see(window, capture, asked, now)
-        see(window, capture, answered, now)
+        see(window, asked, now)
+        see(window, answered, now)
         if asked.unsure == 1:
             asked.fresh = 1
-        for reader in (asked, answered):
-            stream = capture.streams[reader.stream]
-            if now in (stream.end_order, stream.start_order):
-                reader.fresh = 1
+        if now >= asked.event or asked.over == 1:
+            meet_event(window, capture, asked, answered)
 
 
 @kernel
@@ -814,8 +814,9 @@ def _read_connection(
         begin_direction(window, capture, answered, slot, int64(1), a, end)
         # What was there before has been looked at.
         begin = max(window.first_order - 1, conn.settled_order)
-        see(window, capture, asked, begin)
-        see(window, capture, answered, begin)
+        see(window, asked, begin)
+        see(window, answered, begin)
+        meet_event(window, capture, asked, answered)
     asked.needs = -1
     answered.needs = -1
     said = _read_both(window, capture, table, scratch, rows, asked, answered)

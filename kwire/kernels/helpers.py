@@ -38,7 +38,7 @@ from typing import Any, Final
 
 from kwire.kernels import cache
 
-__all__ = ["FIRST", "SOON", "at_work", "begin", "made", "made_quickly", "wait"]
+__all__ = ["FIRST", "SOON", "at_work", "begin", "cores", "made", "made_quickly", "wait"]
 
 FIRST: Final = (
     "framing.frames_and_pairs",
@@ -101,7 +101,7 @@ def begin() -> None:
         if _state.process == os.getpid() or cache.complete():
             return
         _state.process = os.getpid()
-        count = min(_cores() - 1, MOST)
+        count = min(cores() - 1, MOST)
         _state.at_work = count > 0 and _can_help()
     if _state.at_work or not cache.filled():
         cache.announce(_state.at_work)
@@ -154,7 +154,8 @@ def _there() -> set[str]:
     return _state.kept
 
 
-def _cores() -> int:
+def cores() -> int:
+    """The processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

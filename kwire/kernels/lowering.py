@@ -139,6 +139,8 @@ class _Lower(lowering.Lower):  # type: ignore[misc]
     def setup_function(self, fndesc: Any) -> None:
         super().setup_function(fndesc)
         self.builder = _Builder(self.entry_block)
+        if not self.flags.forceinline:
+            arguments.keep_apart(self.function.args)
 
     def lower_normal_function(self, fndesc: Any) -> None:
         super().lower_normal_function(fndesc)

@@ -25,7 +25,7 @@ import numpy as np
 from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.layouts import Row, table_type
 from kwire.kernels.numbers import i16, int64, unlike_wide
-from kwire.kernels.programs import MAX_DEPTH, Op, Trouble, length_there, skip_tags
+from kwire.kernels.programs import COMPACT, MAX_DEPTH, Op, Trouble, length_there, skip_tags
 
 __all__ = ["NOWHERE", "Memory", "is_like", "memory_for", "missed", "place_of"]
 
@@ -155,6 +155,9 @@ def _has_shape(buf: Array, pos: int, end: int, memory: Any, shape: int) -> bool:
         pos += stretch.size
         if stretch.width == 0:
             return bool(pos == end)
+        if stretch.width == COMPACT and pos < end and 0 < buf[pos] < 128:
+            pos += int64(buf[pos])  # nearly always: a byte, and what it counts
+            continue
         length, pos, trouble = length_there(buf, pos, end, stretch.width)
         if trouble != Trouble.NONE or length < 0:
             return False

@@ -36,6 +36,16 @@ _ALONE: Final = 2
 """References to an array that nobody has: in the list, and as the argument of the question."""
 
 
+def _let_the_allocator_keep() -> None:
+    """Has glibc keep the arrays of a window that are given back, up to twice ``MOST``.
+
+    It gives each array beyond a threshold back to the system at once, and all that is free beyond twice that. The
+    threshold is that of the largest array that it has given back. Nothing is written to this one, so it costs two
+    calls of the system.
+    """
+    np.empty(MOST, np.uint8)
+
+
 class Buffers(threading.local):
     """The arrays of a thread."""
 
@@ -52,6 +62,8 @@ class Buffers(threading.local):
                 found = kept.pop(place)
                 kept.append(found)
                 return found[:size]
+        if not kept:
+            _let_the_allocator_keep()
         # Windows differ a little.
         made = np.empty(min(size + size // 8, MOST), np.uint8)
         if len(kept) >= KEPT:

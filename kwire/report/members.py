@@ -44,6 +44,7 @@ class Course:
     spans: list[list[int]] = field(default_factory=list)
     open: bool = False
     partitions: int | None = None
+    """How many it had at last, while it was there."""
     more: int = 0
     """Spans that were not kept."""
 
@@ -112,7 +113,8 @@ class Members:
             mine.end(time)
         elif event in _BEGINS:
             mine.begin(time)
-        if count is not None:
+        if count is not None and event not in _ENDS:
+            # Whoever has left has none. What it had until then is what somebody looks for.
             mine.partitions = count
 
     def courses(self, group: str) -> list[Course]:

@@ -101,6 +101,8 @@ _BYTES_AT_ONCE: Final = 4 << 20
 COARSE: Final = 5
 """Steps of latencies that are one over time: 10 %."""
 _DIRECTIONS: Final = ("read", "written")
+_BEATS: Final = ("ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat")
+_MOST_SHARED: Final = 20_000
 
 
 @dataclass(slots=True)
@@ -146,6 +148,8 @@ class Overview:
         """By API, error, host and client_id."""
         self.topics: Top = Top(7)
         """By topic: bytes, and bytes, batches, records written and read."""
+        self.shared: set[str] = set()
+        """Topics that share groups read."""
         self.partitions: Top = Top(5, 20_000)
         """By topic and partition: bytes, and bytes and records written and read."""
         self.data: Top = Top(5)
@@ -313,6 +317,9 @@ class Overview:
         at = np.flatnonzero(writes | reads)
         if not len(at):
             return
+        for topic, _ in rows.totals(np.flatnonzero(reads & rows.mask("api_name", "ShareFetch")), ("topic",)):
+            if len(self.shared) < _MOST_SHARED:
+                self.shared.add(_known(topic))
         written = writes[at].astype(np.int64)
         sums = [rows.values(name)[at] for name in ("record_bytes", "batches", "records")]
         keys = (written, "topic", "partition", *_CLIENT, "compression")
@@ -366,12 +373,18 @@ class Overview:
         for acks, count in rows.totals(np.flatnonzero(fine & rows.valid("acks")), ("acks",)):
             self.acks[acks] += count
         asked = np.flatnonzero(fine & rows.mask("direction", "request") & rows.valid("group_id"))
-        for group, api, host, client, count in rows.totals(asked, ("group_id", "api_name", *_CLIENT)):
-            beats = api in ("Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat")
-            joins, leaves, commits = (
-                count if api == name else 0 for name in ("JoinGroup", "LeaveGroup", "OffsetCommit")
+        # A heartbeat of the newer protocols joins with epoch 0, and leaves with -1 or -2.
+        epochs = np.where(rows.mask("api_name", _BEATS) & rows.valid("generation"), rows.values("generation"), 1)
+        steps = np.sign(epochs)[asked]
+        for group, api, host, client, step, count in rows.totals(asked, ("group_id", "api_name", *_CLIENT, steps)):
+            self.groups.add(
+                group,
+                count,
+                count if api == "JoinGroup" or not step else 0,
+                count if api == "LeaveGroup" or step < 0 else 0,
+                count if api == "Heartbeat" or api in _BEATS else 0,
+                count if api == "OffsetCommit" else 0,
             )
-            self.groups.add(group, count, joins, leaves, count if beats else 0, commits)
             self.members.add((group, host, client), count)
         generations = rows.values("generation", -1)
         asked = asked[generations[asked] >= 0]

@@ -209,7 +209,9 @@ class _Part:
         """Who was there from when to when: a line each."""
         between = f"{time_text(first)} to {time_text(last)}"
         self.parts.append(f'<figure class="bars there"><figcaption>{safe(title)}: {between}</figcaption>\n')
-        self.parts.append("<table><thead><tr><th>member</th><th>there</th><th>partitions</th></tr></thead><tbody>\n")
+        self.parts.append(
+            "<table><thead><tr><th>member</th><th>there</th><th>partitions at last</th></tr></thead><tbody>\n"
+        )
         width = max(last - first, 1)
         for number, one in enumerate(courses):
             bars = "".join(
@@ -601,9 +603,11 @@ class _Page:
             )  # fmt: skip
         said = "Records, and how long after their Produce request they were fetched and committed."
         part.table("By topic and group", _JOURNEYS, rows, len(flows.ways) - len(rows), said)
-        nobody = flows.nobody.most_common(MOST_ROWS)
-        rows = [{"topic": topic, "records": count} for topic, count in nobody]
-        return part.table("Records that nobody got in the capture", _NOBODY, rows, len(flows.nobody) - len(rows))
+        # The way of records ends at a Fetch. What a share group got is another table.
+        nobody = [one for one in flows.nobody.most_common() if one[0] not in self.over.shared]
+        rows = [{"topic": topic, "records": count} for topic, count in nobody[:MOST_ROWS]]
+        said = "Topics that share groups read are left out." if len(nobody) < len(flows.nobody) else ""
+        return part.table("Records that nobody got in the capture", _NOBODY, rows, len(nobody) - len(rows), said)
 
     def _lineage(self) -> _Part:
         part = _Part("lineage", "Lineage")

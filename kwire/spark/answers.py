@@ -145,7 +145,7 @@ def findings(
     from kwire.report.findings import COLUMNS, OF_VALUES, RULES, SCHEMA, needed
     from kwire.report.findings import Thresholds as Usual
     from kwire.spark.arrow import mapped
-    from kwire.tables.values import schemas_of
+    from kwire.values import Schemas
 
     names = list(RULES) if rules is None else list(rules)
     try:
@@ -167,7 +167,7 @@ def findings(
     if not names:
         raise KwireError(f"no rule has its tables: they are {', '.join(COLUMNS)}")
     use_drivers_python(next(iter(tables.values())).sparkSession)
-    found_schemas = None if schemas is None else schemas_of(schemas).fetched()
+    found_schemas = None if schemas is None else Schemas.of(schemas).fetched()
     made: DataFrame | None = None
     for together, key in _TOGETHER.items():
         chosen = [name for name in names if RULES[name].together == together]

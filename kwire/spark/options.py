@@ -169,8 +169,10 @@ class Options:
             found["schemas"] = _schemas(found["schemas"], found["topics"])
             if found["validate"]:
                 found["schemas"] = found["schemas"].validated()
-        elif found["validate"]:
-            raise KwireError("the option 'validate' goes with 'schemas'")
+        else:
+            for name in ("validate", "mask"):
+                if found[name]:
+                    raise KwireError(f"the option {name!r} goes with 'schemas'")
         made = cls(
             values=found,
             paths=tuple(paths),
@@ -329,10 +331,10 @@ def _schemas(text: str, topics: tuple[str, ...] | None) -> Schemas:
 
     Raises ``KwireError``.
     """
-    from kwire.tables.values import schemas_of
+    from kwire.values import Schemas
 
     try:
-        return schemas_of([one.strip() for one in text.split(",")]).fetched(topics)
+        return Schemas.of([one.strip() for one in text.split(",")]).fetched(topics)
     except OSError as error:
         raise KwireError(f"the option 'schemas': {' '.join(str(error).split())}") from None
 

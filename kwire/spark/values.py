@@ -107,14 +107,19 @@ def register_from_registry(
 
 
 def _registry_function(schemas: Any, subject: str | None, schema: str | None, options: RegistryOptions) -> Any:
-    from kwire.tables.values import mask_of, schemas_of
+    from kwire.tables.values import mask_of
+    from kwire.values import Schemas
+    from kwire.values.framing import PARTS
 
     if wrong := options.keys() - RegistryOptions.__annotations__.keys():
         raise TypeError(f"from_registry() got an unexpected keyword argument {min(wrong)!r}")
     mode = options.get("mode", MODES[0])
     if mode not in MODES:
         raise KwireError(no_such("mode", mode, MODES))
-    found = schemas_of(schemas)
+    part = options.get("part", PARTS[0])
+    if part not in PARTS:
+        raise KwireError(no_such("part", part, PARTS))
+    found = Schemas.of(schemas)
     if options.get("validate", False):
         found = found.validated()
     if subject is not None and schema is not None:
@@ -125,7 +130,7 @@ def _registry_function(schemas: Any, subject: str | None, schema: str | None, op
         (
             fetched,
             None if reader is None else reader.written,
-            options.get("part", "value"),
+            part,
             mode,
             mask_of(options.get("mask")),
         )

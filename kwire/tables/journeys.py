@@ -88,7 +88,7 @@ the Produce request of what nobody got.
 STATUSES: Final = {
     Way.COMMITTED: "delivered, and covered by a commit of its group",
     Way.DELIVERED: "delivered; no commit in the capture covers it",
-    Way.UNDELIVERED: "no reader in the capture got it",
+    Way.UNDELIVERED: "no consumer in the capture got it; what share groups got stands in `share_deliveries`",
     Way.SKIPPED: "a reader went on after it without having got it",
     Way.MISSING: "the same, where packets of the reader are missing: these may have brought it",
 }

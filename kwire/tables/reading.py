@@ -85,15 +85,17 @@ def _with_values(table: CaptureTable, how: Mapping[str, Any]) -> CaptureTable:
 def settled_values(how: Any) -> None:
     """Makes what the options ``schemas``, ``validate`` and ``mask`` say into what reads by them.
 
-    Raises ``KwireError``, ``ValueError`` for ``validate`` without ``schemas``.
+    Raises ``KwireError``, ``ValueError`` for ``validate`` or ``mask`` without ``schemas``.
     """
     if how["schemas"] is not None:
-        from kwire.tables.values import schemas_of
+        from kwire.values import Schemas
 
-        found = schemas_of(how["schemas"])
+        found = Schemas.of(how["schemas"])
         how["schemas"] = found.validated() if how.get("validate") else found
     elif how.get("validate"):
         raise ValueError("validate goes with schemas: it holds values to the JSON Schema that they have there")
+    elif how["mask"] is not None:
+        raise ValueError("mask goes with schemas: they say which fields values have")
     if how["mask"] is not None:
         from kwire.tables.values import mask_of
 

@@ -9,14 +9,18 @@ the key.
 Rules kept here:
 
 - Records are read as they are. What values mean is added to each batch, whatever made it.
+- While the values of one batch are decoded, a thread reads the records of the next. Batches keep their order, and no
+  more than two wait. Where rows must not wait for others (``live``), there is no thread.
 - Records of transactions and the like (``is_control``) have no values.
 - Keys, values, headers and topics are read where a column needs them, and left out again where nobody wanted them.
+- With a mask, bytes of keys and values are null but for those that have no fields (``no_schema``).
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -26,21 +30,18 @@ import pyarrow.compute as pc
 
 from kwire.errors import KwireError
 from kwire.limits import DEFAULT_LIMITS
-from kwire.naming import public
-from kwire.opening import open_file
 from kwire.tables.definition import CaptureTable, LogTable, Maker, Run
-from kwire.tables.showing import Column, Row, plain
-from kwire.values.framing import KEY, VALUE
-from kwire.values.sources import TOPIC, Schemas, is_path, of_records
+from kwire.tables.showing import Column, Row, plain, readable
+from kwire.values.framing import KEY, PARTS, VALUE
+from kwire.values.sources import Schemas
 
 if TYPE_CHECKING:
     from kwire.capture.frames import Frames
     from kwire.capture.tracker import Tracker
     from kwire.values import Mask, Reader
 
-__all__ = ["FIELDS", "as_json", "maker", "mask_of", "reader_of", "reading", "schemas_of", "typed"]
+__all__ = ["FIELDS", "as_json", "maker", "mask_of", "reader_of", "reading", "typed"]
 
-PARTS: Final = (VALUE, KEY)
 _OF_VALUE: Final = {
     "framing": pa.string(),
     "format": pa.string(),
@@ -68,7 +69,10 @@ class _Wanted:
         self.schema = schema
         self._schemas, self._mask, self._limits = schemas, mask_of(mask), limits
         self._readers: dict[str, Reader | None] = {VALUE: None, KEY: None}
-        self._parts = [part for part in PARTS if any(name.startswith(f"{part}_") for name in self._made)]
+        self._hidden = [part for part in PARTS if self._mask is not None and part in schema.names]
+        """Parts whose bytes are wanted, and would say what is masked."""
+        wanted = [part for part in PARTS if any(name.startswith(f"{part}_") for name in self._made)]
+        self._parts = list(dict.fromkeys([*wanted, *self._hidden]))
         for one in schema:
             if one.name in PARTS and one.metadata and _READER in one.metadata:
                 self._readers[one.name] = reader_of(one.metadata[_READER].decode(), schemas, one.name)
@@ -110,6 +114,9 @@ class _Wanted:
             )
             if self._readers[part] is not None:
                 made[part] = found.values
+            elif part in self._hidden:
+                plain = pc.fill_null(pc.equal(found.status, "no_schema"), True)
+                made[part] = pc.if_else(plain, batch.column(part), pa.scalar(None, column.type))
             made |= {f"{part}_{name}": getattr(found, name) for name in _OF_VALUE if name not in ("json", "bytes")}
             made[f"{part}_json"] = found.values
             if f"{part}_bytes" in self.schema.names:
@@ -122,23 +129,62 @@ _READER: Final = b"kwire.topic"
 """Metadata of a column that has the type of a topic's schema: the topic."""
 
 
+FEW: Final = 4096
+"""Rows of a batch that are not worth a thread."""
+
+
+class _Beside:
+    """Makes batches in a thread of their own, in order: each is handed out when the next one is there."""
+
+    def __init__(self, make: Callable[[pa.RecordBatch], pa.RecordBatch], *, live: bool) -> None:
+        from kwire.kernels.helpers import cores
+
+        self._make = make
+        self._alone = live or cores() < 2
+        self._pool: ThreadPoolExecutor | None = None
+        self._waiting: Future[pa.RecordBatch] | None = None
+
+    def each(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What is made of batches, but for the last one, which may come later."""
+        for batch in batches:
+            if self._alone or batch.num_rows < FEW:
+                yield from self.rest()
+                yield self._make(batch)
+                continue
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(1, "kwire-values")
+            before, self._waiting = self._waiting, self._pool.submit(self._make, batch)
+            # It is in nobody else's way: what is read next needs the memory.
+            del batch
+            if before is not None:
+                yield before.result()
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """What was not handed out yet."""
+        before, self._waiting = self._waiting, None
+        if before is not None:
+            yield before.result()
+
+
 class _Valued(Maker):
     """Makes the rows of a table of records, and what their values mean."""
 
     sees_all = True
 
-    def __init__(self, wanted: _Wanted, inner: Maker) -> None:
-        self._wanted, self._inner = wanted, inner
+    def __init__(self, wanted: _Wanted, inner: Maker, *, live: bool) -> None:
+        self._inner = inner
+        self._made = _Beside(wanted.batch, live=live)
 
     @property
     def short(self) -> bool:
         return self._inner.short
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
-        yield from map(self._wanted.batch, self._inner.batches(frames))
+        yield from self._made.each(self._inner.batches(frames))
 
     def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
-        yield from map(self._wanted.batch, self._inner.rest(tracker))
+        yield from self._made.each(self._inner.rest(tracker))
+        yield from self._made.rest()
 
     def notes(self) -> list[str]:
         return self._inner.notes()
@@ -153,7 +199,7 @@ def maker(inner: Callable[[pa.Schema, Run], Maker], own: pa.Schema) -> Callable[
             return inner(schema, run)
         names = wanted.needed(own)
         known = {one.name: one for one in (*schema, *own)} | {part: own.field(part) for part in PARTS}
-        return _Valued(wanted, inner(pa.schema([known[name] for name in names]), run))
+        return _Valued(wanted, inner(pa.schema([known[name] for name in names]), run), live=run.options["live"])
 
     return make
 
@@ -174,26 +220,36 @@ def reading(inner: Callable[..., Iterator[pa.RecordBatch]], own: pa.Schema) -> C
         if value_type is not None:
             known[value_type.name] = value_type
         names = own.names if columns is None else list(columns)
-        if _NAMES.isdisjoint(names) and value_type is None:
+        if _NAMES.isdisjoint(names) and value_type is None and (mask is None or {*PARTS}.isdisjoint(names)):
             yield from inner(source, columns=columns, **options)
             return
         wanted = _Wanted(
             pa.schema([known[name] for name in names]), schemas, mask, options.get("limits", DEFAULT_LIMITS)
         )
         topic = None if value_type is None else (value_type.metadata or {})[_READER].decode()
-        for batch in inner(source, columns=wanted.needed(own), **options):
-            if topic is not None:
-                # A segment that does not say its topic is of the one that the user names.
-                batch = batch.filter(pc.fill_null(pc.equal(batch.column("topic"), topic), True))
-            if batch.num_rows or topic is None:
-                yield wanted.batch(batch)
+
+        def of_topic() -> Iterator[pa.RecordBatch]:
+            for batch in inner(source, columns=wanted.needed(own), **options):
+                if topic is not None:
+                    # A segment that does not say its topic is of the one that the user names.
+                    batch = batch.filter(pc.fill_null(pc.equal(batch.column("topic"), topic), True))
+                if batch.num_rows or topic is None:
+                    yield batch
+
+        made = _Beside(wanted.batch, live=False)
+        yield from made.each(of_topic())
+        yield from made.rest()
 
     return read
 
 
 def _json_or_bytes(row: Row) -> str:
-    found = row.get("value_json")
-    return plain("value", "null")(row) if found is None else plain("value_json")(row)
+    if row.get("value_json") is not None:
+        return plain("value_json")(row)
+    found = row["value"]
+    if isinstance(found, (dict, list)):
+        return readable(json.dumps(found, ensure_ascii=False, separators=(",", ":"), default=str))
+    return plain("value", "null")(row)
 
 
 def _shown(columns: Sequence[Column]) -> tuple[Column, ...]:
@@ -221,9 +277,10 @@ def typed(table: CaptureTable | LogTable, topic: str, schemas: Any) -> Any:
     own = [value if one.name == VALUE else one for one in table.schema]
     schema = pa.schema([*own, *(fields[name] for name in _ADDED if name != "value_json")])
     asked = tuple(one for one in table.asked if one.name not in schema.names and one.name != "value_json")
+    shown = _shown(table.shown)
     if isinstance(table, LogTable):
-        return replace(table, schema=schema, asked=asked, read=partial(table.read, value_type=value))
-    return replace(table, schema=schema, asked=asked)
+        return replace(table, schema=schema, asked=asked, shown=shown, read=partial(table.read, value_type=value))
+    return replace(table, schema=schema, asked=asked, shown=shown)
 
 
 def reader_of(topic: str, schemas: Any, part: str) -> Reader:
@@ -242,38 +299,3 @@ def mask_of(mask: Any) -> Mask | None:
     from kwire.values import Mask
 
     return mask if mask is None or isinstance(mask, Mask) else Mask(mask)
-
-
-def schemas_of(where: Any) -> Schemas:
-    """``Schemas.of``, and captures that have the topic ``_schemas`` in them. Raises ``KwireError``, ``OSError``."""
-    if isinstance(where, (list, tuple)):
-        parts = [schemas_of(one) for one in where]
-        topics = {name: one for part in reversed(parts) for name, one in part.topics.items()}
-        return Schemas([source for part in parts for source in part.sources], topics)
-    if isinstance(where, (str, os.PathLike)) and is_path(os.fspath(where)) and _is_capture(os.fspath(where)):
-        return Schemas([of_records(*_of_capture(os.fspath(where)))])
-    return Schemas.of(where)
-
-
-def _is_capture(path: str) -> bool:
-    from kwire.capture.compressed import decompressed
-    from kwire.capture.magics import is_capture
-
-    if os.path.isdir(path):  # noqa: PTH112
-        return False
-    with open_file(path, named=True) as file, decompressed(file) as stream:
-        return is_capture(stream.read(4))
-
-
-def _of_capture(path: str) -> tuple[list[Any], list[Any]]:
-    """Keys and values of the topic ``_schemas`` in a capture, in the order in which they were captured."""
-    from kwire import capture
-
-    keys: list[Any] = []
-    values: list[Any] = []
-    for batch in capture.read(path, "records", columns=["key", "value"], topics=[TOPIC]):
-        keys += batch.column("key").to_pylist()
-        values += batch.column("value").to_pylist()
-    if not keys:
-        raise KwireError(f"{public(path)}: no record of the topic {TOPIC} was captured")
-    return keys, values

@@ -10,7 +10,8 @@ broker's data folder with the topic ``_schemas``, or texts by topic. With ``Read
 
 - ``framing``: what stands in front of a value, and which schema it names
 - ``sources``, ``registry``, ``written``: where schemas come from
-- ``avro``, ``protobuf``, ``json``: the formats
+- ``avro``, ``protobuf``, ``json``, ``binary`` (MessagePack and CBOR): the formats
+- ``validity``: whether JSON holds to its JSON Schema
 - ``decoding``: which claim holds, and what the value says
 - ``texts``: Arrow arrays as JSON text; ``masking``: fields that nobody is shown
 

@@ -33,6 +33,8 @@ DEEPEST: Final = 500
 """Arrays, maps and tags inside each other."""
 _WIDEST: Final = 1024
 """Bytes of a whole number (tags 2 and 3): Python writes no more than 4,300 digits."""
+_LATEST: Final = 1 << 40
+"""Seconds from 1970: beyond them no calendar has a year."""
 _EXPONENT: Final = 64
 """The largest exponent of a decimal (tag 4), whose digits are all written: a few bytes may not become many."""
 
@@ -130,8 +132,7 @@ def _part(data: bytes, at: int, size: int) -> bytes:
     return data[at : at + size]
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+_quoted: Final[Callable[[str], str]] = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _bytes(data: bytes) -> str:
@@ -292,11 +293,11 @@ def _meant(data: bytes, tag: int, at: int) -> tuple[str | None, int]:
         number = int.from_bytes(found, "big")
         return str(number if tag == 2 else -1 - number), after
     if tag == 1:
-        number, after = _number(data, at)
-        if number is None or (isinstance(number, float) and not math.isfinite(number)):
+        time, after = _number(data, at)
+        if time is None or not abs(time) < _LATEST:
             return None, at
-        seconds = math.floor(number)
-        return _time(seconds, round((number - seconds) * 1e6) * 1000), after
+        seconds, micros = divmod(round(time * 1_000_000), 1_000_000)
+        return _time(seconds, micros * 1000), after
     if tag == 4 and data[at] == 0x82:
         exponent, after = _number(data, at + 1)
         if not isinstance(exponent, int) or abs(exponent) > _EXPONENT:

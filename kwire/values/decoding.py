@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 
 from kwire.errors import KwireError, SchemaError
 from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits
+from kwire.naming import no_such
 from kwire.records.batching import batch_ranges
 from kwire.records.budget import GROWTH, Budget
 from kwire.records.constants import CONSTANTS
@@ -164,15 +165,21 @@ def decode(
     - ``reader``: the type that they become. None: JSON text. ``CHECKED``: nothing, they are checked alone.
     - ``mask``: which fields are masked.
 
-    Raises ``KwireError`` for a column that is not of bytes, and where a registry cannot be asked.
+    Raises ``KwireError`` for a column that is not of bytes, for headers or topics of another number of records, and
+    where a registry cannot be asked.
     """
     found = Schemas.of(schemas)
+    if part not in framing.PARTS:
+        raise KwireError(no_such("part", part, framing.PARTS))
     array = _bytes(values)
     heads = None if headers is None else _one(headers)
     if topics is None and (ANY, part) in found.topics:
         topics = ANY
     names = pa.repeat(pa.scalar(topics, pa.string()), len(array)) if isinstance(topics, str) else topics
     names = None if names is None else _one(names)
+    for what, column in (("headers", heads), ("topics", names)):
+        if column is not None and len(column) != len(array):
+            raise KwireError(f"{what} are of {len(column)} records, and there are {len(array)} values")
     sizes = Buffer.of(array).sizes
     text = reader is not CHECKED
     size = int(sizes.sum())

@@ -40,6 +40,7 @@ from kwire.records.headers import Headers
 
 __all__ = [
     "KEY",
+    "PARTS",
     "VALUE",
     "Buffer",
     "Found",
@@ -61,6 +62,10 @@ KEY: Final = "key"
 """A part of a record (str)."""
 VALUE: Final = "value"
 """A part of a record (str)."""
+
+
+PARTS: Final = (VALUE, KEY)
+"""The parts of a record (tuple of str)."""
 
 
 class Framing(IntEnum):

@@ -4,6 +4,7 @@
     schemas = Schemas.of("https://registry.example:8081")         # a registry over REST
     schemas = Schemas.of({"orders": Path("order.avsc").read_text()})
     schemas = Schemas.of("data/_schemas-0")                       # the registry's own topic, in a broker's data folder
+    schemas = Schemas.of("registry.pcap")                         # or in a capture
     schemas = Schemas.of({"orders": "msgpack"})                   # a format that needs no schema; also "orders=msgpack"
     schemas = Schemas.of("cbor")                                  # of all topics that have no schema
     schemas = Schemas.of([..., ...])                              # several of them, the first asked first
@@ -47,7 +48,7 @@ from kwire.values.written import AVRO, BARE, JSON, LONGEST, PROTOBUF, Reference,
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ANY", "Catalog", "Schemas", "Source", "is_path", "of_folder", "of_log", "of_records"]
+__all__ = ["ANY", "Catalog", "Schemas", "Source", "of_folder", "of_log", "of_records"]
 
 MOST_FILES: Final = 100_000
 """Files of a folder of schemas that are looked at."""
@@ -226,13 +227,8 @@ _BARE: Final = re.compile(rf"(?:([\w.-]+)=)?({'|'.join(BARE)})", re.ASCII)
 """What says the format of a topic, or of all: no path, unless that has a folder before it."""
 
 
-def is_path(where: str) -> bool:
-    """Whether a text names a file or folder: it is no URL of a registry, and no format."""
-    return not where.startswith(("http://", "https://")) and _BARE.fullmatch(where) is None
-
-
 def _source(where: str, options: Mapping[str, Any]) -> Source:
-    if not is_path(where):
+    if where.startswith(("http://", "https://")):
         from kwire.values.registry import Registry
 
         return Registry(where, **options)
@@ -243,8 +239,32 @@ def _source(where: str, options: Mapping[str, Any]) -> Source:
         return of_folder(where)
     if path.is_dir() or where.endswith(".log"):
         return of_log(where)
+    if _is_capture(where):
+        return of_records(*_of_capture(where))
     with open_file(path, named=True) as file:
         return Catalog(_of_index(where, file.read(64 * LONGEST + 1)))
+
+
+def _is_capture(path: str) -> bool:
+    from kwire.capture.compressed import decompressed
+    from kwire.capture.magics import is_capture
+
+    with open_file(path, named=True) as file, decompressed(file) as stream:
+        return is_capture(stream.read(4))
+
+
+def _of_capture(path: str) -> tuple[list[Any], list[Any]]:
+    """Keys and values of the topic ``_schemas`` in a capture, in the order in which they were captured."""
+    from kwire import capture
+
+    keys: list[Any] = []
+    values: list[Any] = []
+    for batch in capture.read(path, "records", columns=["key", "value"], topics=[TOPIC]):
+        keys += batch.column("key").to_pylist()
+        values += batch.column("value").to_pylist()
+    if not keys:
+        raise KwireError(f"{public(path)}: no record of the topic {TOPIC} was captured")
+    return keys, values
 
 
 def _has_segments(path: Path) -> bool:
@@ -271,7 +291,10 @@ _GUID: Final = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{1
 
 
 def of_folder(folder: str | os.PathLike[str]) -> Catalog:
-    """The schemas of a folder and its folders. Raises ``SchemaError`` for a file that is none, ``OSError``."""
+    """The schemas of a folder and its folders.
+
+    Raises ``SchemaError`` for a file that is none, ``KwireError`` for a folder without one, ``OSError``.
+    """
     made = Catalog()
     root = os.fspath(folder)
     for number, path in enumerate(sorted(below(root))):
@@ -291,6 +314,8 @@ def of_folder(folder: str | os.PathLike[str]) -> Catalog:
         if ending == ".proto":
             made.files[relative.as_posix()] = one.text
         made.add(replace(one, **_called(relative)))
+    if not len(made):
+        raise KwireError(f"{public(root)}: no file in this folder is a schema: these end in {', '.join(_ENDINGS)}")
     return made
 
 

@@ -188,9 +188,9 @@ def _findings(spark: SparkSession, path: str) -> None:
     """Rules about values find there what they find on the command line."""
     from kwire import capture
     from kwire.report import findings
-    from kwire.tables.values import schemas_of
+    from kwire.values import Schemas
 
-    schemas = schemas_of(path)
+    schemas = Schemas.of(path)
     columns = {name: list(one) for name, one in findings.needed(["no-longer-decodes"], schemas=True).items()}
     finder = findings.Finder(["no-longer-decodes"], schemas=schemas)
     for name, made in capture.read(path, tables=list(columns), columns=columns, schemas=schemas, name=path):

@@ -99,7 +99,7 @@ def lay_out(folder: Path, page: str = "") -> None:
     if page == "how-to/streaming.md":
         (folder / "captures" / "live").mkdir()
         shutil.copy(light, folder / "captures" / "live" / "a.pcap")
-    if page == "how-to/values.md":
+    if page in ("how-to/values.md", "how-to/lineage.md"):
         shutil.rmtree(folder / "captures")
         captures.mkdir()
         for name in ("registry.pcap", "shop.pcap"):

@@ -62,8 +62,8 @@ ON_THE_CLOCK: Final = 1800
 """Seconds for all tests of a mutant. A test that waits for ever uses no processor."""
 MEMORY: Final = 6 << 30
 """Bytes of address space of the tests of a mutant."""
-AT_FIRST: Final = 30
-"""Tests that judge first, whatever they take: hardly any mutant survives those. The others come by their time."""
+FEW: Final = 30
+"""Tests that have to pass without a mutant before those of a module are judged."""
 _SAVING: Final = frozenset({"cache", "lru_cache", "kernel", "inlined", "primitive", "contextmanager", "overload"})
 """Decorators that save time, or without which nothing can be imported."""
 _OTHERS: Final = ("numpy", "numba", "pyarrow", "pyarrow.compute", "pytest", "_pytest.assertion.rewrite", "hypothesis")
@@ -96,10 +96,16 @@ PACKAGES: Final = {
         ("records", "kernels/records.py"),
         (
             *("unit/records", "regressions/test_record_sets.py", "unit/kernels/test_records.py"),
-            *("unit/log/test_reading.py", "unit/tables/test_read_committed.py", "unit/tables/test_batches.py"),
+            *("unit/tables/test_read_committed.py", "unit/tables/test_batches.py"),
         ),
     ),
-    "protocol": Package(("protocol",), ("unit/protocol", "property/test_connection.py", "regressions/test_bodies.py")),
+    "protocol": Package(
+        ("protocol",),
+        (
+            *("unit/protocol", "property/test_connection.py", "regressions/test_bodies.py", "unit/payloads"),
+            *("property/test_bodies.py", "unit/tables/test_bodies.py", "unit/kernels/test_programs.py"),
+        ),
+    ),
     "capture": Package(
         ("capture",), ("unit/capture", "regressions/test_captures.py", "unit/kernels/test_tracking.py"), "machine"
     ),
@@ -377,9 +383,9 @@ def _judges(name: str, module: str, line: int, source: _Source, reach: Reach) ->
         stem = Path(module).stem
         files = (_checkout(name) / "tests" / "unit").rglob(f"test_{stem}.py")
         named = sorted(str(one.relative_to(_checkout(name))) for one in files)
-    ordered = sorted(tests, key=lambda one: (every[one], one))
-    last = sorted(ordered[AT_FIRST:], key=lambda one: (reach.seconds.get(one, 0.0), one))
-    return [*named, *ordered[:AT_FIRST], *last]
+    # First those that reach little, and take little time: hardly any mutant survives those.
+    ordered = sorted(tests, key=lambda one: (every[one] * (0.1 + reach.seconds.get(one, 0.0)), one))
+    return [*named, *ordered]
 
 
 # --- What a mutant cannot change --------------------------------------------------------------------------------------
@@ -557,7 +563,7 @@ def _judge(name: str, module: str, items: list[Any], about: tuple[Reach, float, 
         operator = get_operator(mutation.operator_name)(**mutation.operator_args)
         text = mutate_code(source.text, operator, mutation.occurrence)
         tests = _judges(name, module, mutation.start_pos[0], source, reach)
-        if tests and not sound and judged(tests[:AT_FIRST], source.text) not in (0, 5):
+        if tests and not sound and judged(tests[:FEW], source.text) not in (0, 5):
             raise SystemExit(f"{output.read_text()[-3000:]}\nthese tests fail without any mutant")
         sound = sound or bool(tests)
         began = time.monotonic()

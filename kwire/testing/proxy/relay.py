@@ -117,6 +117,8 @@ class Relay:
         self._raw = 0
         """Raw tokens that the client will send."""
         self._mechanism = ""
+        self._heard = False
+        """Whether the broker has said anything."""
         shared.recording.opened(connected, shared.wall())
 
     # -- the client
@@ -208,8 +210,9 @@ class Relay:
         if self.closed:
             return
         if not data:
-            self.end()
+            self._gone()
             return
+        self._heard = True
         for frame in self._frames(self._answered, data):
             if not self._waiting:
                 self._fail(ProtocolError(f"the broker sends {len(frame)} bytes that answer nothing"))
@@ -220,6 +223,15 @@ class Relay:
                 self._send(_sized(frame))
             else:
                 self._response(request, frame)
+
+    def _gone(self) -> None:
+        """The broker has closed the connection."""
+        first = self._waiting[0] if self._waiting else None
+        if first is not None and not self._heard:
+            name = schema.api_keys().get(first.key, f"API key {first.key}")
+            text = f"the cluster closed the connection in place of its first answer, to {name} v{first.version}"
+            self._shared.recording.errors.append(ProtocolError(f"{text}: it may want TLS, or SASL"))
+        self.end()
 
     def _response(self, request: _Request, frame: bytes) -> None:
         plan, shared = request.plan, self._shared

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.limits import Limits
+from kwire.records.words import Words
 from kwire.values.avro.layout import Node
 from kwire.values.avro.memory import Columns
 from kwire.values.avro.recursive import json_of
@@ -96,6 +97,10 @@ def _enum(avro: EnumType, kind: pa.DataType, rows: int, valid: pa.Buffer | None,
     symbols = pa.array(avro.symbols, pa.string())
     if pa.types.is_dictionary(kind):
         return pa.DictionaryArray.from_arrays(indices, symbols)
+    # A null has the number 0, so that it has a text here.
+    texts = Words(symbols).spread(data.view(np.int32)) if avro.symbols else None
+    if texts is not None:
+        return pa.Array.from_buffers(kind, rows, [valid, *texts.buffers()[1:]])
     # Where there is no symbol at all there is no value either.
     return symbols.take(indices) if avro.symbols else pa.nulls(rows, kind)
 

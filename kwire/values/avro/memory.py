@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from kwire.kernels.avro import (
     MAX_CALLS,
@@ -37,10 +38,21 @@ Array = Any
 
 LEAST: Final = 16
 """Bytes that an item counts for at least."""
+KEPT: Final = 64 << 20
+"""Bytes up to which memory may have been used before: those of a window of records."""
 MOST_ROWS: Final = (1 << 31) - 2
 MOST_BYTES: Final = (1 << 31) - 1
 _ALIGNED: Final = 64
 _OFFSET: Final = 4
+
+
+def _fresh(size: int) -> Array:
+    """Memory for so many bytes, whatever they are. Arrow's own allocator keeps pages that were used before. Making new
+    ones takes the system longer than it takes to fill them. Of much memory none is kept: then numpy asks for large
+    pages."""
+    if size <= KEPT and pa.default_memory_pool().backend_name == "mimalloc":
+        return np.frombuffer(pa.allocate_buffer(size), np.uint8)
+    return np.empty(size, np.uint8)
 
 
 class Columns:
@@ -121,7 +133,7 @@ class Columns:
             return False
         sizes = (rooms[domains] + self._offsets) * self._widths
         starts = self._starts(np.concatenate([sizes, data]))
-        taken = np.empty(starts[-1], np.uint8)
+        taken = _fresh(int(starts[-1]))
         at, data_at = starts[: len(sizes)], starts[len(sizes) : -1]
         before, data_before = self._at, regions["data"].copy()
         sizes_used = (state.counts[domains] + self._offsets) * self._widths

@@ -65,6 +65,26 @@ def test_many_frames_of_a_window_are_put_in_order_in_their_place(monkeypatch: py
     assert read(pcap(packets)) == expected
 
 
+def test_a_window_of_small_frames_has_room_for_all_from_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = pcap(exchange(Connection().open(), 150).packets)
+    sizes: list[int] = []
+    grown: Any = vars(tracker)["grown"]
+
+    def noted(table: Any, least: int = 0) -> Any:
+        sizes.append(len(table))
+        return grown(table, least)
+
+    monkeypatch.setattr(tracker, "grown", noted)
+    with using(MACHINE):
+        assert len(read(data)) == 300
+        assert sizes == []
+        connection = Connection(mss=1 << 15).open()
+        connection.send(*(metadata(k) for k in range(1, 151))).answer(*(metadata_answer(k) for k in range(1, 151)))
+        # Where many stand in one segment, it grows.
+        assert len(read(pcap(connection.packets))) == 300
+        assert sizes != []
+
+
 def test_segments_out_of_order_and_repeated() -> None:
     packets = exchange(Connection(mss=5).open(), 3).packets
     shuffled = packets[:3] + [one for pair in zip(packets[4::2], packets[3::2], strict=False) for one in pair * 2]

@@ -160,6 +160,13 @@ def test_a_frame_that_a_capture_does_not_have_is_an_error(run: Run):
         run(str(CAPTURE))
 
 
+def test_options_of_values_go_with_schemas(run: Run, capsys: pytest.CaptureFixture[str]):
+    for more, said in ((["--mask", "who"], "--mask goes with --values"), (["--frame", "0", "--mask", "who"], "--mask")):
+        with pytest.raises(SystemExit):
+            run(str(CAPTURE), *more)
+        assert said in capsys.readouterr().err
+
+
 @pytest.mark.wide
 def test_of_a_large_frame_the_first_fields_are_drawn_and_what_is_wrong_behind_them_is_said(run: Run):
     topics = [messages.MetadataRequest.MetadataRequestTopic(name="t") for _ in range(5000)]

@@ -106,3 +106,16 @@ def test_a_record_of_a_share_group_is_told_with_each_delivery(capsys: pytest.Cap
     late = capsys.readouterr().out
     assert late.count("not acknowledged in time") == late.count("acknowledged too late") == 3
     assert "Nobody" not in late
+
+
+def test_a_cause_that_the_capture_has_not_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    groups = str(Path(__file__).parents[2] / "golden" / "groups" / "java.gz")
+    assert main(["why", "--group", "share", groups]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "its cause is not in the capture" in said
+    assert "because of not" not in said
+
+
+def test_an_empty_name_is_shown_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "The capture has no transaction of ''." in told(capsys, "--transaction", "")
+    assert "no event of the group ''." in told(capsys, "--group", "")

@@ -136,3 +136,11 @@ def test_the_oldest_versions_that_are_tested_are_those_that_are_allowed() -> Non
     assert tested.keys() == allowed.keys()
     for name, version in tested.items():
         assert version.removesuffix(".0").removesuffix(".0") == allowed[name].removesuffix(".0"), name
+
+
+def test_the_page_says_of_each_extra_what_it_is_for() -> None:
+    page = (CHECKOUT / "docs" / "how-to" / "install.md").read_text("utf-8")
+    extras = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    for name in extras:
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| `{name}` |")]
+        assert row.rstrip("|").rpartition("|")[2].strip(), name

@@ -20,7 +20,7 @@ from kwire.kernels.engine import MACHINE, PYTHON, Engine, choose, using
 SIZES = """
 import sys
 from kwire.kernels import cache, engine, helpers
-helpers._cores = lambda: 1
+helpers.cores = lambda: 1
 if sys.argv[1] == "filled":
     (cache.folder() / "one.nbi").write_bytes(b"")
     cache.write(cache.COMPLETE, b"")

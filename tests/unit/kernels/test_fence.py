@@ -319,6 +319,37 @@ def test_a_kernel_gets_tables_by_their_place_and_arrays_by_what_is_not_known() -
     assert head.count(" %") == 2 + 1 + 3 + 1, head
 
 
+def test_nothing_but_a_kernels_own_argument_leads_to_its_tables() -> None:
+    # Or LLVM would load members again in each round of a loop that writes to some array.
+    numba_njit: Any = numba.njit
+
+    def inner(one, grid, k):  # type: ignore[no-untyped-def]
+        for j in range(grid.shape[1]):
+            grid[k, j] += one.factor + one.rows[0]["a"]
+
+    def outer(all_, rounds):  # type: ignore[no-untyped-def]
+        for _ in range(rounds):
+            for k in range(2):
+                part(all_.inner, all_.grid, k)
+        return all_.grid[1, 2]
+
+    options = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True, **fence.options()}
+    part: Any = fence.part(numba_njit(no_cpython_wrapper=True, forceinline=True, **options)(inner))
+    made = fence.entry(numba_njit(**options)(outer))
+    assert made(tables(), 3) == 5 + 3 * (10 + 5)
+
+    def apart(kernel: Any, name: str) -> list[bool]:
+        (text,) = kernel.inspect_llvm().values()
+        (head,) = (
+            one for one in text.splitlines() if one.startswith("define") and name in one and "cpython" not in one
+        )
+        return ["noalias" in one for one in head.split("(", 1)[1].split(",") if "dereferenceable" in one]
+
+    assert apart(made, "outer") == [True]
+    # Where a part stands within another kernel, that one says it. Saying it twice costs a mark on each instruction.
+    assert apart(part, "inner") == [False]
+
+
 def test_a_kernel_that_makes_a_tuple_of_tables_for_another_one_does_not_compile() -> None:
     numba_njit: Any = numba.njit
 

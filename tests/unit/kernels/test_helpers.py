@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(cache, "folder", lambda: tmp_path)
     monkeypatch.setattr(cache, "_told", [])
     monkeypatch.setattr(helpers, "_state", helpers._State())
-    monkeypatch.setattr(helpers, "_cores", lambda: 2)
+    monkeypatch.setattr(helpers, "cores", lambda: 2)
     return tmp_path
 
 
@@ -169,11 +169,11 @@ def test_one_core_has_no_helpers_and_complete_machine_code_needs_none(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(helpers, "_run", lambda number: pytest.fail("a helper was started"))
-    monkeypatch.setattr(helpers, "_cores", lambda: 1)
+    monkeypatch.setattr(helpers, "cores", lambda: 1)
     helpers.begin()
     assert not helpers.at_work()
     monkeypatch.setattr(helpers, "_state", helpers._State())
-    monkeypatch.setattr(helpers, "_cores", lambda: 8)
+    monkeypatch.setattr(helpers, "cores", lambda: 8)
     cache.write(cache.COMPLETE, b"")
     helpers.begin()
     assert not helpers.at_work()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -63,6 +66,28 @@ def test_what_is_kept_is_bounded_and_of_the_thread() -> None:
     other.start()
     other.join()
     assert seen == [0]
+
+
+FAULTS = """
+import resource
+import numpy as np
+from kwire.records.buffers import LEAST, Buffers
+Buffers().take(LEAST)
+counts = []
+for _ in range(20):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    held = [np.ones(LEAST // 2, np.uint8) for _ in range(12)]
+    del held
+    counts.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+print(min(counts))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators keep memory by rules of their own")
+def test_arrays_of_a_window_that_are_given_back_do_not_go_to_the_system() -> None:
+    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True, timeout=60)
+    # Each has 128 pages, or one where pages are huge.
+    assert int(done.stdout) < 12
 
 
 def test_batches_that_are_kept_keep_their_values() -> None:

@@ -38,6 +38,7 @@ def test_the_schemas_of_a_topic_have_shares_of_its_bytes() -> None:
 
 
 def test_a_schema_that_no_source_has_is_said_by_its_id(tmp_path: Path) -> None:
+    (tmp_path / "other.avsc").write_text('"string"')
     found = [one for one in contents(schemas=str(tmp_path)) if one["topic"] == "orders" and one["part"] == "value"]
     assert ("unknown_schema", "confluent") in {(one["status"], one["framing"]) for one in found}
     assert all(one["schema"].startswith(("id ", "GUID ")) for one in found)

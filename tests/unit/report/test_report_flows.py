@@ -20,6 +20,7 @@ from kwire.report.sums import Clock
 from kwire.report.tallies import rows_of
 
 CAPTURE = Path(__file__).parents[2] / "golden" / "kafka-4.3-kraft-java" / "clients.pcap"
+GROUPS = Path(__file__).parents[2] / "golden" / "groups" / "java.gz"
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +111,35 @@ def test_a_member_may_come_again() -> None:
     rebalances, a, b = made.courses("g")
     assert (rebalances.spans, a.spans, b.spans) == ([[7, 8]], [[1, 2], [5, 8]], [[8, 8]])
     assert (a.partitions, b.partitions) == (3, 1)
+
+
+def test_of_a_member_that_has_left_what_it_had_is_shown() -> None:
+    rows = {
+        "timestamp": pa.array([1, 2, 3, 4], pa.timestamp("us", "UTC")),
+        "group_id": ["g"] * 4,
+        "event": ["joined", "assigned", "left", "fenced"],
+        "member_id": ["a", "b", "a", "b"],
+        "group_instance_id": pa.nulls(4, pa.string()),
+        "client_id": ["c"] * 4,
+        "partitions": pa.array([6, 2, 0, 0], pa.int32()),
+        "status": ["ok"] * 4,
+    }
+    made = Members()
+    made.add(rows_of("group_events", [pa.RecordBatch.from_pydict(rows)]))
+    assert [one.partitions for one in made.courses("g")[1:]] == [6, 2]
+
+
+def test_groups_of_all_protocols_have_joins_and_leaves_and_share_groups_are_readers() -> None:
+    columns = {name: list(one) for name, one in ALL.items()}
+    over = of_tables(capture.read(GROUPS, tables=list(ALL), columns=columns))
+    joined = {group: (joins, leaves) for group, (_, joins, leaves, *_) in over.groups.sums.items()}
+    events: Counter[tuple[str, str]] = Counter()
+    for batch in capture.read(GROUPS, "group_events", columns=["group_id", "event"]):
+        events.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    for group in ("consumer", "share", "streams"):
+        assert joined[group] == (events[group, "joined"], events[group, "left"]) == (2, 2)
+    page = render(over, [Source("x.pcap")])
+    nobody = page.split("Records that nobody got in the capture", 1)[1].split("</table>")[0]
+    assert "paid" in nobody
+    assert "shared" not in nobody
+    assert "Topics that share groups read are left out." in nobody

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import struct
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +21,11 @@ from record_sets import batch, record
 
 from kwire import capture, log, tables
 from kwire.cli import main
+from kwire.errors import KwireError
+from kwire.kernels import helpers
 from kwire.tables import values
 from kwire.tables.values import FIELDS
-from kwire.values import Mask
+from kwire.values import Mask, Schemas
 
 FIRST = {
     "type": "record",
@@ -137,6 +141,22 @@ def test_masked_fields_are_in_no_column(captured: Path, mask: Any) -> None:
     assert json.loads(made.column("value_json")[0].as_py()) == {"id": 1, "who": None}
 
 
+def test_a_mask_leaves_no_bytes_that_say_what_it_hides(captured: Path, tmp_path: Path) -> None:
+    segment = tmp_path / "orders-0" / "00000000000000000000.log"
+    segment.parent.mkdir()
+    segment.write_bytes(records(VALUES))
+    schemas = Schemas.of(captured)
+    masked = {"schemas": schemas, "mask": Mask("who"), "columns": ["key", "value"]}
+    (one,) = log.find(segment.parent)
+    (of_segment,) = tables.table("records", "log").read(one, **masked)
+    for made in (read(captured, **masked), read(captured, **masked, values="json"), of_segment):
+        # A key that has no fields is as it was.
+        assert made.column("key").to_pylist() == [b"k"] * 4
+        assert made.column("value").to_pylist() == [None] * 4
+    plain = read(captured, schemas=schemas, columns=["value"])
+    assert plain.column("value").to_pylist() == VALUES
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -146,6 +166,7 @@ def test_masked_fields_are_in_no_column(captured: Path, mask: Any) -> None:
         ({"values": "typed", "schemas": {"orders": '"string"'}, "topics": ["a"]}, "no source has a schema"),
         ({"values": "xml"}, "json or typed"),
         ({"validate": True}, "goes with schemas"),
+        ({"mask": ["who"]}, "goes with schemas"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(captured: Path, options: dict[str, Any], said: str) -> None:
@@ -160,10 +181,8 @@ def test_segments_have_the_same_columns(captured: Path, tmp_path: Path) -> None:
     segment.parent.mkdir()
     segment.write_bytes(records(VALUES))
     table = tables.table("records", "log")
-    from kwire.tables.values import schemas_of
-
     (one,) = log.find(segment.parent)
-    (made,) = table.read(one, columns=["value_json", "value_status"], schemas=schemas_of(captured))
+    (made,) = table.read(one, columns=["value_json", "value_status"], schemas=Schemas.of(captured))
     assert made.column("value_status").to_pylist() == STATUSES
     assert json.loads(made.column("value_json")[1].as_py())["note"] == "n"
 
@@ -185,7 +204,7 @@ def test_segments_have_typed_values_of_one_topic(captured: Path, tmp_path: Path)
     assert main([*line, "--topic", "orders", "--format", "parquet", "-o", str(out), "--jobs", "2"]) == 0
     assert parquet.read_table(out).equals(made)
     (segment, _) = log.find(tmp_path / "data")
-    schemas = values.schemas_of(captured)
+    schemas = Schemas.of(captured)
     of_orders = values.typed(tables.table("records", "log"), "orders", schemas)
     assert sum(one.num_rows for one in of_orders.read(segment, schemas=schemas)) == len(VALUES)
     # Records of another topic have another type.
@@ -256,3 +275,99 @@ def test_the_command_line_shows_values(captured: Path, tmp_path: Path, capsys: p
         rows = [json.loads(one) for one in capsys.readouterr().out.splitlines()]
         assert [one["value_status"] for one in rows] == STATUSES
         assert json.loads(rows[0]["value_json"]) == {"id": 1, "who": None}
+
+
+class TestBeside:
+    """Values are decoded while the next records are read."""
+
+    @pytest.fixture(autouse=True)
+    def any_batch_is_worth_a_thread(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(values, "FEW", 1)
+        monkeypatch.setattr(helpers, "cores", lambda: 2)
+
+    def test_batches_keep_their_order_and_few_wait(self) -> None:
+        pulled, threads = [], set()
+
+        def several() -> Iterator[pa.RecordBatch]:
+            for number in range(9):
+                pulled.append(number)
+                # One without rows needs no thread.
+                yield pa.record_batch({"n": [number] * (number != 4)})
+
+        def make(batch: pa.RecordBatch) -> pa.RecordBatch:
+            threads.add(threading.get_ident() if batch.num_rows else None)
+            return batch
+
+        beside = values._Beside(make, live=False)
+        handed = []
+        for one in beside.each(several()):
+            handed += one.column("n").to_pylist()
+            assert len(pulled) - len(handed) <= 3
+        assert handed == [0, 1, 2, 3, 5, 6, 7]
+        assert [one.column("n").to_pylist() for one in beside.rest()] == [[8]]
+        assert list(beside.rest()) == []
+        assert threading.get_ident() not in threads
+        assert len(threads) == 2
+
+    @pytest.mark.parametrize(("live", "cores"), [(True, 2), (False, 1)])
+    def test_rows_that_must_not_wait_are_made_at_once(
+        self, monkeypatch: pytest.MonkeyPatch, live: bool, cores: int
+    ) -> None:
+        monkeypatch.setattr(helpers, "cores", lambda: cores)
+        threads = []
+
+        def make(batch: pa.RecordBatch) -> pa.RecordBatch:
+            threads.append(threading.get_ident())
+            return batch
+
+        beside = values._Beside(make, live=live)
+        one = pa.record_batch({"n": [1]})
+        assert list(beside.each([one, one])) == [one, one]
+        assert threads == [threading.get_ident()] * 2
+
+    def test_an_error_is_raised_where_its_batch_would_be(self) -> None:
+        def make(batch: pa.RecordBatch) -> pa.RecordBatch:
+            if batch.column("n")[0].as_py() == 1:
+                raise KwireError("the registry does not answer")
+            return batch
+
+        each = values._Beside(make, live=False).each(pa.record_batch({"n": [number]}) for number in range(3))
+        assert next(each).column("n").to_pylist() == [0]
+        with pytest.raises(KwireError, match="does not answer"):
+            next(each)
+
+    def test_a_capture_in_windows_has_the_same_rows(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        connection = Connection().open()
+        connection.send(produce(1, 1, topic(), "_schemas")).answer(produce_answer(1, "_schemas"))
+        for number in range(2, 30):
+            some = [avro(FIRST, {"id": number, "who": "x" * 400}, 1)] * 3
+            connection.send(produce(number, 1, records(some), "orders")).answer(produce_answer(number, "orders"))
+        path = tmp_path / "long.pcap"
+        path.write_bytes(pcap(connection.packets))
+        found = {}
+        for live in (False, True):
+            options: dict[str, Any] = {"schemas": path, "values": "typed", "window": 4096, "live": live}
+            found[live] = list(capture.read(path, "records", topics=["orders"], **options))
+        assert len(found[False]) > 3
+        assert found[False] == found[True]
+        ids = [one["id"] for batch in found[False] for one in batch.column("value").to_pylist()]
+        assert ids == [number for number in range(2, 30) for _ in range(3)]
+
+
+def test_the_command_line_shows_typed_values_as_json_with_what_became_of_them(
+    captured: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["decode", str(captured), "--table", "records", "--values", str(captured), "--values-as", "typed"]
+    assert main([*line, "--topic", "orders"]) == 0
+    shown = capsys.readouterr().out
+    assert '{"id":1,"who":"a","note":null}' in shown
+    assert "unknown_schema" in shown
+    with pytest.raises(SystemExit):
+        main(line)
+    assert "--values-as typed needs one topic, whose schema is the type: give --topic" in capsys.readouterr().err
+
+
+def test_a_folder_without_schemas_is_none(captured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["decode", str(captured), "--table", "records", "--values", str(tmp_path / "empty")]) == 2
+    assert "no file in this folder is a schema: these end in .avsc, .proto" in capsys.readouterr().err

@@ -356,3 +356,15 @@ def test_json_is_masked_once() -> None:
         assert json.loads(rows([b'{"who":"abc"}'], schemas, topics="t", mask=mask)[0]["values"]) == {
             "who": '{"redacted": 3}'
         }
+
+
+def test_what_is_of_other_records_is_refused() -> None:
+    values = pa.array([b"{}", b"[]"])
+    for more, said in (
+        ({"topics": ["t"]}, "topics are of 1 records, and there are 2 values"),
+        ({"part": "header"}, "no part"),
+    ):
+        with pytest.raises(KwireError, match=said):
+            decode(values, None, **more)
+    with pytest.raises(KwireError, match="headers are of 1 records"):
+        decode(values, None, headers=pa.array([[]], HEADERS))

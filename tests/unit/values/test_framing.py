@@ -72,6 +72,15 @@ def test_rows_do_not_depend_on_the_rows_beside_them() -> None:
     assert [found.named[at] if at >= 0 else None for at in found.which.tolist()] == [one for one, _, _ in expected]
 
 
+@pytest.mark.parametrize("payload", [b"", b"x", b"payload of a value"])
+def test_a_column_of_one_id_is_as_its_rows(payload: bytes) -> None:
+    value = b"\0" + struct.pack(">I", 17) + payload
+    expected = (Named(Framing.CONFLUENT, Space.ID, 17), 5, False)
+    assert named([value] * 40) == [expected] * 40
+    assert named([value] * 39 + [value[:4]]) == [expected] * 39 + [(None, 0, False)]
+    assert named([value, None, value]) == [expected, (None, 0, False), expected]
+
+
 def headers(*rows: list[tuple[str, bytes | None]] | None) -> Headers:
     each = [None if row is None else [{"key": key, "value": value} for key, value in row] for row in rows]
     return Headers(pa.array(each, HEADERS))

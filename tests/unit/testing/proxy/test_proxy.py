@@ -216,6 +216,17 @@ def test_tls_to_the_cluster() -> None:
         assert len(proxy.exchanges()) == 1
 
 
+def test_a_cluster_that_wants_tls_is_told_from_one_that_answers() -> None:
+    _, at_broker, _ = contexts(ssl.TLSVersion.TLSv1_3, None, "ec")
+    with Broker(tls=at_broker) as broker, Proxy(broker.bootstrap) as proxy:
+        client = Blocking(proxy.bootstrap)
+        with pytest.raises((ConnectionError, EOFError)):
+            client.ask(messages.MetadataRequest(topics=[]), 12)
+        client.close()
+        (error,) = proxy.errors()
+    assert "in place of its first answer, to Metadata v12: it may want TLS" in str(error)
+
+
 def test_a_cluster_that_is_not_there_closes_the_connection() -> None:
     with Broker() as broker:
         address = broker.bootstrap

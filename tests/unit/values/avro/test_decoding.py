@@ -233,6 +233,39 @@ def test_a_value_that_cannot_be_read_takes_nothing_with_it(engine: Engine) -> No
     assert found.status.to_pylist() == ["ok", "malformed", "ok", None, "malformed", "ok"]
 
 
+def test_a_value_that_would_go_on_in_the_next_one_is_malformed(engine: Engine) -> None:
+    schema = record(
+        ("a", "long"), ("s", "string"), ("d", "double"), ("n", ["null", "int"]), ("b", "boolean"), ("f", "float")
+    )
+    row = {"a": 1 << 40, "s": "text", "d": 0.5, "n": ("int", 300), "b": True, "f": 1.5}
+    good = written(schema, row)
+    for cut in range(0, len(good), 5):
+        found = one_by_one_and_together(schema, good, good[:cut], good)
+        assert found.status.to_pylist() == ["ok", "malformed", "ok"]
+        assert found.values[2].as_py() == {**row, "n": 300}
+
+
+def test_an_enum_is_text_where_there_are_no_dictionaries(engine: Engine) -> None:
+    symbols = ["A", "LONGER", "C"]
+    schema = record(("e", ["null", {"type": "enum", "name": "E", "symbols": symbols}]))
+    some = [b"\0", *(b"\2" + zigzag(number) for number in range(3)), None]
+    found = read(schema, *(some * 40), spark=True)
+    assert found.values.type == pa.struct([("e", pa.string())])
+    assert found.values.to_pylist() == [{"e": None}, *({"e": one} for one in symbols), None] * 40
+
+
+def test_columns_may_lie_in_the_memory_of_any_allocator() -> None:
+    before = pa.default_memory_pool()
+    found = []
+    for pool in (before, pa.system_memory_pool()):
+        pa.set_memory_pool(pool)
+        try:
+            found.append(read("string", *(b"\4ab" for _ in range(1200))).values)
+        finally:
+            pa.set_memory_pool(before)
+    assert found[0].to_pylist() == found[1].to_pylist() == ["ab"] * 1200
+
+
 def test_a_branch_or_symbol_without_a_place_is_unresolved_and_others_are_read(engine: Engine) -> None:
     writer = ["int", "string", {"type": "enum", "name": "E", "symbols": ["A", "B"]}]
     reader = ["long", {"type": "enum", "name": "E", "symbols": ["A"]}]
