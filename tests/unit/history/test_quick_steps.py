@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,13 @@ def test_frames_that_wait_for_those_of_other_windows_give_the_same_rows(
     monkeypatch.setattr(frames, "SMALL_WINDOW", 0)
     monkeypatch.setattr(frames, "GATHERED_WINDOWS", 4)
     plain = Gathered.rest
-    monkeypatch.setattr(Gathered, "rest", lambda self: (given.append(len(one)) or one for one in plain(self)))
+
+    def rest(self: Gathered) -> Iterator[Any]:
+        for one in plain(self):
+            given.append(len(one))
+            yield one
+
+    monkeypatch.setattr(Gathered, "rest", rest)
     assert read(data, table, window=3000) == rows
     assert rows
     assert len(given) > 1
