@@ -134,7 +134,7 @@ class _Parser(argparse.ArgumentParser):
             for one in given:
                 self._check_value(action, one)
             return given if action.nargs in ("+", "*") else given[0]
-        return super()._get_values(action, arg_strings)  # type: ignore[misc]
+        return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         # As argparse does, with the nearest name.
