@@ -181,13 +181,16 @@ class Rows:
         return _together(codes, len(at))
 
     def part(self, columns: Sequence[str], at: Array) -> pa.Table:
-        """Some rows with some columns, texts without dictionaries."""
+        """Some rows with some columns, texts without dictionaries.
+
+        Any column may have nulls, whatever its table says: parts of several tables are put together.
+        """
         chosen = self.table.select(list(columns))
         made = chosen if len(at) == chosen.num_rows else chosen.take(pa.array(at))
         for k, one in enumerate(made.schema):
             if pa.types.is_dictionary(one.type):
                 made = made.set_column(k, one.with_type(pa.string()), made[k].cast(pa.string()))
-        return made
+        return pa.Table.from_arrays(made.columns, names=made.column_names) if columns else made
 
     def totals(
         self, at: Array, keys: Sequence[str | Array], *sums: Array, between: Array | None = None
@@ -512,9 +515,7 @@ class Tallies:
         columns["frame"] = rows.values("frame")[there] if framed else np.full(len(there), -1)
         columns["connection"] = rows.values("connection")[there]
         columns["capture"] = self._numbered(rows.table["capture"].take(pa.array(there)))
-        keys = rows.part(self._keys, there)
-        # Without what the table says of nulls: a rule adds rows of several tables.
-        self._pieces.append(_Piece(pa.Table.from_arrays(keys.columns, names=keys.column_names), columns))
+        self._pieces.append(_Piece(rows.part(self._keys, there), columns))
         self._made = None
         self._waiting += len(there)
         if self._waiting >= max(_WAITING, len(self._pieces[0]) // 2):

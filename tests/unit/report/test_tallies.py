@@ -103,6 +103,14 @@ def test_rows_of_tables_of_which_one_has_no_nulls_are_added_up(monkeypatch: pyte
     assert {key: one.count for key, one in found.items()} == {key: one["count"] for key, one in wanted.items()}
 
 
+def test_a_part_of_any_table_has_columns_that_may_have_nulls() -> None:
+    some = [row for row in rows(20, 4) if row["client"] is not None]
+    strict = pa.schema([one.with_nullable(one.name != "client") for one in _SCHEMA])
+    whole = Rows(table(some).cast(strict))
+    for at in (np.arange(whole.table.num_rows), np.arange(2)):
+        assert all(one.nullable for one in whole.part(("client", "partition"), at).schema)
+
+
 def test_rows_are_added_up_by_columns_and_integers() -> None:
     some = rows(500, 8)
     coded = table(some).cast(with_dictionaries(_SCHEMA))
