@@ -176,6 +176,9 @@ def run(args: argparse.Namespace) -> int:
     files = [*args.files, *args.more]
     if not files:
         args.parser.error("the following arguments are required: FILE")
+    for file in files:
+        if file in TABLES and not os.path.lexists(file):
+            args.parser.error(f"there is no file {file}: --table {file} says what a row is")
     if args.format == "parquet" and args.output is None:
         args.parser.error("--format parquet needs -o OUT")
     if args.format == "arrow" and args.output is None and sys.stdout.isatty():

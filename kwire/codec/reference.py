@@ -26,6 +26,7 @@ Source: Kafka protocol guide; KIP-482 (compact lengths, tagged fields), KIP-893 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
@@ -553,7 +554,13 @@ def _parse(message: model.Message, version: int, stream: _Input) -> WireStruct:
 
 def _words(error: construct.ConstructError) -> str:
     # The first line is construct's own path, which is not ours.
-    return str(error).rpartition("\n")[2]
+    said = str(error).rpartition("\n")[2]
+    short = _SHORT.fullmatch(said)
+    return f"{short[1]} bytes needed, {short[2]} left" if short else said
+
+
+_SHORT: Final = re.compile(r"stream read less than specified amount, expected (\d+), found (\d+)")
+"""construct's words where the bytes end."""
 
 
 def _all_used(stream: _Input) -> None:

@@ -122,10 +122,11 @@ def test_without_across_connections_are_cut(rotated: Path, capsys: pytest.Captur
         (["--across", "--table", "connections"], "the rows of connections are of whole files"),
         (["--across", "-j", "2"], "not with -j"),
         (["--across", "--account"], "not with -j, --follow, --account"),
+        (["group_events"], "there is no file group_events: --table group_events says what a row is"),
         (["-", "--across"], "not with -j, --follow, --account or -"),
     ],
 )
-def test_what_across_cannot_do_is_said(
+def test_what_cannot_be_done_is_said(
     words: list[str], said: str, rotated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as end:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
+
 from kwire import schema
-from kwire.codec import reference
+from kwire.codec import reference, registry
+from kwire.errors import DecodeError
 from kwire.schema import model
 
 INVENTED = """\
@@ -38,6 +41,16 @@ def walk(node: reference.Node, path: str = "") -> Iterator[tuple[str, reference.
     yield path + node.step, node
     for child in node.children:
         yield from walk(child, path + node.step)
+
+
+def test_both_codecs_say_the_same_where_the_bytes_end() -> None:
+    compiled = registry.codec(MESSAGE, 0, "compiled")
+    for size in range(len(BODY)):
+        with pytest.raises(DecodeError) as one:
+            compiled.decode(BODY[:size])
+        with pytest.raises(DecodeError) as other:
+            reference.decode(MESSAGE, 0, BODY[:size])
+        assert str(other.value) == str(one.value)
 
 
 def test_every_field_has_its_bytes():
