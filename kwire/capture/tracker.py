@@ -535,12 +535,11 @@ class Tracker:
             self._noted = np.append(self._noted, np.zeros(len(connections) - len(self._noted), np.uint8))
         if not engine(framing.is_settled)(window.active, connections, self._noted):
             slots = _distinct(window.active["stream"] >> 1)
-            unknown = slots[connections["role"][slots] == Role.UNKNOWN]
-            if len(unknown):
+            unknown = connections["role"][slots] == Role.UNKNOWN
+            self._note_brokers(slots[~unknown])
+            if unknown.any():
                 engine(framing.settle_all)(window, self._capture(), known, scratch)
-            self._note_brokers(slots)
-            if len(unknown):
-                self._by_brokers(unknown)
+                self._by_brokers(slots[unknown])
         counted = 0
         while not engine(framing.frames_and_pairs)(window, self._capture(), known, scratch, rows):
             # Where frames are small, as much as there may be of those without bytes. What is not used costs nothing.
@@ -580,25 +579,32 @@ class Tracker:
 
         Of the one too little was captured to tell. Another did not begin as it should, and the broker was known then. A
         third has shown it itself, but later than the broker was known. Whether that was in one window must not count.
+        So they are taken in the order in which they showed it: what is known of one is known of the next.
         """
-        connections = self._known.connections
-        for slot in slots.tolist():
-            row = connections[slot]
-            role, begun = int(row["role"]), int(row["begun_order"])
-            if begun < 0:
-                continue
-            ends = [tuple(int(row[f"{one}_{name}"]) for name in ("high", "low", "port")) for one in "ab"]
-            told = [max(begun, self._brokers.get(end, roles.NEVER)) for end in ends]
-            order = min(told)
-            if told[0] == told[1] or order - int(row["closed_order"]) > streams.LINGERS:
-                continue  # neither is a broker, or both are; or its bytes may be gone
-            a_is_broker = told[0] < told[1]
-            known = self._brokers[ends[0] if a_is_broker else ends[1]]
-            if role == Role.UNKNOWN or order < row["settled_order"] or (role == Role.OTHER and known < order):
-                side = Role.B_REQUESTS if a_is_broker else Role.A_REQUESTS
-                connections["role"][slot] = side
-                connections["by_broker"][slot] = 1
-                connections["settled_order"][slot] = order
+        rows = self._known.connections
+        orders = rows["settled_order"][slots]
+        for slot in slots[np.argsort(np.where(orders < 0, roles.NEVER, orders), kind="stable")].tolist():
+            ends = [tuple(int(rows[slot][f"{one}_{name}"]) for name in ("high", "low", "port")) for one in "ab"]
+            self._by_broker(rows[slot : slot + 1], ends)
+            role = int(rows["role"][slot])
+            if role in (Role.A_REQUESTS, Role.B_REQUESTS) and rows["by_broker"][slot] == 0:
+                end, order = ends[role == Role.A_REQUESTS], int(rows["settled_order"][slot])
+                self._noted[slot] = 1
+                self._brokers[end] = min(order, self._brokers.get(end, order))
+
+    def _by_broker(self, row: Array, ends: list[tuple[int, ...]]) -> None:
+        """Take what is known of the two ends of one connection to it."""
+        role, begun = int(row["role"][0]), int(row["begun_order"][0])
+        told = [max(begun, self._brokers.get(end, roles.NEVER)) for end in ends]
+        order = min(told)
+        if begun < 0 or told[0] == told[1] or order - int(row["closed_order"][0]) > streams.LINGERS:
+            return  # neither is a broker, or both are; or its bytes may be gone
+        a_is_broker = told[0] < told[1]
+        known = self._brokers[ends[0] if a_is_broker else ends[1]]
+        if role == Role.UNKNOWN or order < row["settled_order"][0] or (role == Role.OTHER and known < order):
+            row["role"] = Role.B_REQUESTS if a_is_broker else Role.A_REQUESTS
+            row["by_broker"] = 1
+            row["settled_order"] = order
 
     def _note_brokers(self, slots: Array) -> None:
         """Remember the brokers of those connections that showed their role themselves."""

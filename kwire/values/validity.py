@@ -52,7 +52,7 @@ class Budget:
     """The steps that values may still take. ``size``: their bytes."""
 
     def __init__(self, size: int) -> None:
-        self.left = _ALWAYS + _PER_BYTE * size
+        self.left: int = _ALWAYS + _PER_BYTE * size
 
 
 def of(text: str, references: Mapping[str, str]) -> Validity:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import operator
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from counted_work import lines
 from fed_in_parts import Seen, fed, packet_ends
@@ -23,6 +27,7 @@ from packets import (
     sized,
 )
 
+from kwire import capture
 from kwire.capture.tracker import Tracker
 from kwire.kernels.engine import PYTHON, using
 from kwire.kernels.judging import MOST_JUDGED
@@ -30,6 +35,7 @@ from kwire.kernels.layouts import ABSENT, Status
 from kwire.kernels.roles import UNDECIDED
 from kwire.kernels.searching import LARGEST_ID, MOST_AWAITED, MOST_FOLLOWED
 from kwire.kernels.streams import LINGERS
+from kwire.testing.impair import impair
 
 
 def windows(packets: Sequence[Packet], **options: Any) -> list[Seen]:
@@ -422,6 +428,21 @@ def test_a_connection_to_a_known_broker_is_one_whatever_was_captured_of_it() -> 
     assert windows(lonely.packets) == []
     found = windows([*known.packets, *lonely.packets, *elsewhere.packets])
     assert [(one.client[1], one.id) for one in found if one.client[1] != 40000] == [(40001, 9)]
+
+
+def test_a_broker_is_known_to_the_connections_of_its_own_window_in_the_order_of_time() -> None:
+    """Two connections on the same ports, of which the broker's side looks like requests. The first must not make a
+    broker of their client for the second, where the true broker was known before."""
+    streams = Path(__file__).parents[2] / "golden" / "kafka-4.3-kraft-java" / "streams.pcap"
+    values = impair(streams.read_bytes(), "values-acknowledged", seed=9620).data
+    data = impair(values, "lost-stretches", seed=9624).data
+    places = []
+    for window in (None, 1000):
+        found = pa.Table.from_batches(list(capture.read(io.BytesIO(data), "frames", window=window)))
+        places.append(found.select(["client_port", "broker_port", "direction", "correlation_id", "status"]).to_pylist())
+        assert {row["direction"] for row in places[-1] if row["client_port"] == 9092} == set()
+    key = operator.itemgetter("client_port", "direction")
+    assert sorted(places[0], key=key) == sorted(places[1], key=key)
 
 
 def at_a_known_broker(connection: Connection, packets: Sequence[Packet], step: int = 1_000_000) -> list[Seen]:
