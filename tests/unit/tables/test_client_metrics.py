@@ -509,8 +509,10 @@ def test_a_refused_question_is_a_row() -> None:
 
 
 def around(*bad: bytes) -> list[Row]:
-    """The rows of ``bad`` frames that stand between two good pushes, which must be there."""
-    connection = Connection().open().send(push(1, otlp(gauge("first"))), *bad, push(99, otlp(gauge("last"))))
+    """The rows of ``bad`` frames that stand between two good pushes, which must be there, each in its segment."""
+    connection = Connection().open()
+    for frame in (push(1, otlp(gauge("first"))), *bad, push(99, otlp(gauge("last")))):
+        connection.send(frame)
     first, *rows, last = read(connection)
     assert (first["metric"], last["metric"]) == ("first", "last")
     assert all(row["status"] in STATUSES for row in rows)
