@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from record_sets import record_sets
 
+from kwire.kernels import records
 from kwire.kernels.engine import KERNELS, MACHINE, PYTHON, using
-from kwire.records import decode_sets
+from kwire.records import Record, decode_sets, encode, to_arrow
 
 
 def damaged(data: bytes, some: random.Random) -> bytes:
@@ -38,6 +39,24 @@ def test_python_and_machine_code_read_the_same_out_of_whole_and_damaged_sets(see
     assert bool(python.problems) == bool(seed)
     assert python.set_index.tolist() == machine.set_index.tolist()
     assert python.consumed.tolist() == machine.consumed.tolist()
+
+
+@pytest.mark.parametrize(("size", "again"), [(8, False), (119, False), (120, True)])
+def test_headers_of_up_to_128_bytes_are_not_read_again_where_they_are_like_those_before(
+    monkeypatch: pytest.MonkeyPatch, size: int, again: bool
+) -> None:
+    read, calls = records._read_headers, []
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(arguments[1])
+        return read(*arguments)
+
+    monkeypatch.setattr(records, "_read_headers", counted)
+    headers = [("trace", bytes(size))]
+    with using(PYTHON):
+        made = to_arrow(encode([Record(b"k", b"v" * 60, headers=headers) for _ in range(40)]))
+    assert made.column("headers").to_pylist() == [[{"key": "trace", "value": bytes(size)}]] * 40
+    assert len(calls) == 40 if again else len(calls) < 5
 
 
 def test_kernels_return_no_arrays() -> None:
