@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from record_sets import record_sets
+from record_sets import batch, record, record_sets, varint
 
+from kwire.errors import DecodeError
 from kwire.kernels import records
-from kwire.kernels.engine import KERNELS, MACHINE, PYTHON, using
+from kwire.kernels.engine import KERNELS, MACHINE, PYTHON, Engine, using
 from kwire.records import Record, decode_sets, encode, to_arrow
+from kwire.records.window import SCRATCH
 
 
 def damaged(data: bytes, some: random.Random) -> bytes:
@@ -57,6 +59,27 @@ def test_headers_of_up_to_128_bytes_are_not_read_again_where_they_are_like_those
         made = to_arrow(encode([Record(b"k", b"v" * 60, headers=headers) for _ in range(40)]))
     assert made.column("headers").to_pylist() == [[{"key": "trace", "value": bytes(size)}]] * 40
     assert len(calls) == 40 if again else len(calls) < 5
+
+
+@pytest.mark.parametrize("engine", [PYTHON, MACHINE])
+def test_headers_are_the_same_however_many_bytes_were_expected(engine: Engine) -> None:
+    some = [Record(b"k", b"v", headers=[("trace-id-of-20-bytes", b"%04d" % one)]) for one in range(20)]
+    data = encode(some[:10]) + encode(some[10:], base_offset=10)
+    expected = [[{"key": key, "value": value} for key, value in one.headers] for one in some]
+    with using(engine):
+        for share in np.linspace(0, 1, 21):
+            SCRATCH.shares[:] = [share] * len(SCRATCH.shares)
+            assert to_arrow(data).column("headers").to_pylist() == expected
+
+
+@pytest.mark.parametrize("headers", [(), ((b"h", b"v"),)])
+@pytest.mark.parametrize("engine", [PYTHON, MACHINE])
+def test_bytes_behind_the_last_header_are_counted(engine: Engine, headers: tuple[tuple[bytes, bytes], ...]) -> None:
+    whole = record(headers=headers)
+    problems: list[DecodeError] = []
+    with using(engine):
+        to_arrow(batch(varint(len(whole) + 2) + whole[1:] + b"xyz", 1), problems=problems)
+    assert [one.message for one in problems] == ["record 0: 3 bytes behind its last header"]
 
 
 def test_kernels_return_no_arrays() -> None:
