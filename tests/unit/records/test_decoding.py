@@ -407,6 +407,14 @@ def test_header_names_that_are_not_utf_8_are_shown_with_replacement_characters()
     assert next(decode(data)).records[0].headers[0][0].encode("utf-8", "surrogateescape") == b"\xff\xfeok"
 
 
+def test_each_bit_of_the_attributes_says_one_thing() -> None:
+    names = ("timestamp_type", "is_transactional", "is_control", "has_delete_horizon")
+    for bit in range(3, 16):
+        (one,) = decode(batch(record(), 1, attributes=(1 << bit) - (bit == 15) * (1 << 16)))
+        said = [getattr(one, name) for name in names]
+        assert said == ["LogAppendTime" if bit == 3 else "CreateTime", bit == 4, bit == 5, bit == 6]
+
+
 def test_an_unknown_column_is_refused() -> None:
     with pytest.raises(ValueError, match="no column 'nope'"):
         to_arrow(b"", columns=["nope"])
