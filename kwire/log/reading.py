@@ -149,7 +149,7 @@ def read(
         for region in regions(stream, progress=progress, on_note=on_note, name=constants["segment"]):
             starts = region.position + region.starts
             waiting = Waiting()
-            for at, _, text in region.skipped:
+            for at, text in region.skipped:
                 waiting.add((at,), text)
             pieces = decode_pieces(
                 region.data, region.starts, region.lengths, limits=limits, columns=decoded, budget=budget
@@ -194,7 +194,7 @@ def batches(
     with opened as stream:
         for region in regions(stream, progress=progress, on_note=on_note, name=constants["segment"]):
             table = headers_of(region)
-            problems = [(at, text) for at, _, text in region.skipped]
+            problems = [*region.skipped]
             unknown = table["crc_ok"] < 0
             problems += [
                 (region.position + at, f"an entry of {size} bytes with magic {magic}")

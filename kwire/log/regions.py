@@ -41,14 +41,14 @@ class Region:
     """Whole entries of a segment: in ``data`` (uint8 array), which begins at byte ``position`` of the file.
 
     ``starts`` and ``lengths``: the runs of entries in ``data``, at least one, which may be empty. ``skipped``: what is
-    no entry, before and between them, as (position in the file, bytes, sentence).
+    no entry, before and between them, as (position in the file, sentence).
     """
 
     data: Bytes
     position: int
     starts: Ints
     lengths: Ints
-    skipped: list[tuple[int, int, str]]
+    skipped: list[tuple[int, str]]
 
 
 def regions(
@@ -79,7 +79,7 @@ def regions(
     zeros = True
     runs: list[tuple[int, int]] = []
     gathered = 0
-    skipped: list[tuple[int, int, str]] = []
+    skipped: list[tuple[int, str]] = []
 
     def region() -> Region:
         nonlocal gathered
@@ -123,7 +123,7 @@ def regions(
                 ahead = None
             zeros = zeros and not data[:used].any()
             if found >= 0 or (last and not zeros):
-                skipped.append((lost, position + used - lost, f"{position + used - lost} bytes that are no entry"))
+                skipped.append((lost, f"{position + used - lost} bytes that are no entry"))
             if found >= 0:
                 lost = None
         start = used

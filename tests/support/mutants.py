@@ -3,6 +3,7 @@
 A sample of each package is drawn from all mutants that cosmic-ray knows: another operator, another number, a condition
 turned around, a loop left out. The tests that reach its line judge a mutant: those that reach the least first. A mutant
 that all of them pass has survived. What is no code is left out: annotations, ``__all__``, caches that only save time.
+Nor does a mutant count that does not compile.
 
 To judge a mutant takes a second, because little is done twice. A process imports what the mutant cannot change: other
 packages, and the modules of kwire that do not import the one that is changed. Each mutant is judged in a fork of it,
@@ -560,6 +561,10 @@ def _judge(name: str, module: str, items: list[Any], about: tuple[Reach, float, 
         mutation = item.mutations[0]
         operator = get_operator(mutation.operator_name)(**mutation.operator_args)
         text = mutate_code(source.text, operator, mutation.occurrence)
+        if not _compiles(text):
+            with use_db(database, WorkDB.Mode.open) as work:
+                work.set_result(item.job_id, WorkResult(WorkerOutcome.SKIPPED, "", TestOutcome.INCOMPETENT, ""))
+            continue
         tests = _judges(name, module, mutation.start_pos[0], source, reach)
         if tests and not sound and judged(tests[:FEW], source.text) not in (0, 5):
             raise SystemExit(f"{output.read_text()[-3000:]}\nthese tests fail without any mutant")
@@ -580,12 +585,22 @@ def _judge(name: str, module: str, items: list[Any], about: tuple[Reach, float, 
         )
 
 
+def _compiles(text: str) -> bool:
+    """Whether it is a program. To cosmic-ray, the ``*`` before keywords is an operator that another can replace."""
+    try:
+        compile(text, "mutant", "exec", dont_inherit=True)
+    except SyntaxError:
+        return False
+    return True
+
+
 def _told(name: str, args: argparse.Namespace) -> dict[str, Any]:
     from cosmic_ray.work_db import WorkDB, use_db
+    from cosmic_ray.work_item import TestOutcome
 
     with use_db(str(_database(name, args)), WorkDB.Mode.open) as work:
         drawn, every = _drawn(work, args)
-        results = dict(work.results)
+        results = {job: one for job, one in work.results if one.test_outcome != TestOutcome.INCOMPETENT}
     judged = [(one.mutations[0], results[one.job_id]) for one in drawn if one.job_id in results]
     killed = sum(one.is_killed for _, one in judged)
     survived = [

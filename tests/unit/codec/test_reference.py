@@ -53,6 +53,12 @@ def test_both_codecs_say_the_same_where_the_bytes_end() -> None:
         assert str(other.value) == str(one.value)
 
 
+@pytest.mark.parametrize("codec", ["compiled", "reference"])
+def test_what_is_null_or_unknown_is_written_as_it_was_read(codec: registry.Implementation) -> None:
+    one = registry.codec(MESSAGE, 0, codec)
+    assert one.encode(one.decode(BODY)) == BODY
+
+
 def test_every_field_has_its_bytes():
     top, error = reference.trace(MESSAGE, 0, BODY)
     assert error is None

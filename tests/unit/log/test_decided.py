@@ -15,7 +15,7 @@ from segments_made import segment_bytes
 from transactions import PLAIN, Entry, committed, drawn, log_of, write
 
 from kwire import log
-from kwire.log.decided import NEEDED, Decided, _Log
+from kwire.log.decided import NEEDED, Decided, _later, _Log
 from kwire.records import Record, encode
 from kwire.records.control import control_key
 from kwire.tables import table
@@ -110,6 +110,13 @@ def test_a_commit_in_a_later_segment_counts_although_its_txnindex_has_the_produc
     assert offsets(first) == [0, 1, 2]
 
 
+def test_of_a_later_segment_that_is_there_twice_the_plain_one_counts() -> None:
+    first, second, third = (f"{one:020}.log" for one in (0, 10, 20))
+    names = [f"{third}.zst", second, f"{second}.gz", "notes.txt", first, f"{second}.lz4"]
+    for given in (names, names[::-1]):
+        assert list(_later(given, 0)) == [second, f"{third}.zst"]
+
+
 def test_a_stream_is_decided_by_its_own_markers_and_read_from_where_it_stands(tmp_path: Path) -> None:
     data = b"".join(one.encoded() for one in log_of((7, "data", 2), (7, "abort"), (8, "data"), (8, "commit")))
     stream = io.BytesIO(b"before" + data)
@@ -141,6 +148,21 @@ def test_a_marker_that_no_broker_spells_so_is_read_all_the_same() -> None:
     odd = encode([marker], base_offset=1, producer_id=7, is_transactional=True, is_control=True)
     data = Entry(7, "data", 0).encoded() + odd + Entry(7, "data", 2).encoded() + Entry(7, "commit", 3).encoded()
     assert offsets(io.BytesIO(data)) == [2]
+
+
+def test_markers_as_brokers_write_them_need_no_slow_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a batch was decoded")
+
+    monkeypatch.setattr("kwire.log.decided.decode", slow)
+    entries = log_of((7, "data"), (7, "abort"), (8, "data"), (8, "commit"))
+    known = _Log()
+    known.read(io.BytesIO(b"".join(one.encoded() for one in entries)))
+    assert [each.tolist() for each in (*known.producers, *known.offsets, *known.aborts)] == [
+        [7, 8],
+        [1, 3],
+        [True, False],
+    ]
 
 
 def test_records_of_no_transaction_are_all_there() -> None:

@@ -84,6 +84,14 @@ def test_an_entry_that_leads_to_the_wrong_place_says_so(copy: Path, capsys: pyte
     capsys.readouterr()
 
 
+def test_what_is_wrong_with_one_index_is_no_problem_of_another(copy: Path) -> None:
+    times, index = (copy / f"{24:020}{suffix}" for suffix in (".timeindex", ".index"))
+    times.write_bytes(times.read_bytes() + b"!!!")
+    assert list(entries(times).problems.values()) == ["3 bytes behind the last whole entry"]
+    assert entries(index).problems == {}
+    assert entries(copy / f"{24:020}.txnindex").problems == {}
+
+
 def test_files_that_are_not_what_their_names_say_are_errors(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("x.index", "leader-epoch-checkpoint", f"{7:020}.snapshot", "partition.metadata"):
         file = copy / name

@@ -66,6 +66,13 @@ def test_a_wrong_index_entry_is_named(partition: Path, change: Any, text: str) -
     assert problems[0].file.startswith("0" * 20)
 
 
+def test_of_many_wrong_entries_the_first_hundred_are_listed_and_the_others_counted(partition: Path) -> None:
+    segment = write_indexes(partition, [(one, -1) for one in range(104)], [])
+    *listed, last = log.check_indexes(segment)
+    assert [one.entry for one in listed] == list(range(100))
+    assert str(last) == f"{0:020}.index: entry 100: this and 3 more are wrong"
+
+
 def test_an_index_that_ends_in_the_middle_of_an_entry_is_told(partition: Path) -> None:
     segment = write_indexes(partition, *right_entries())
     segment.index.write_bytes(segment.index.read_bytes() + b"\0\0\0")
@@ -84,6 +91,11 @@ def test_the_entries_of_indexes_have_absolute_offsets(tmp_path: Path) -> None:
     ]
     segment.index.write_bytes(b"")
     assert log.read_index(segment) == []
+    # A number that is not zero makes an entry.
+    segment.index.write_bytes(struct.pack(">iiii", 0, 4096, 0, 0))
+    segment.time_index.write_bytes(struct.pack(">qi", 5, 0) + bytes(12))
+    assert log.read_index(segment) == [log.OffsetEntry(1000, 4096)]
+    assert log.read_time_index(segment) == [log.TimeEntry(5, 1000)]
 
 
 @pytest.mark.parametrize("read", [log.read_index, log.read_time_index])

@@ -17,7 +17,7 @@ from kwire.errors import CaptureError
 from kwire.kernels.engine import Engine
 from kwire.kernels.segments import resync
 from kwire.log import regions
-from kwire.records import Codec, Record, decode, encode
+from kwire.records import Codec, Record, batching, decode, encode
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -180,6 +180,22 @@ def test_places_that_are_damaged_cost_no_batch_of_rows_each(monkeypatch: pytest.
         assert made.column("position").to_pylist() == [one for some in at for one in some]
         small_windows(monkeypatch, 3000)
         assert pa.Table.from_batches(read(io.BytesIO(bad))).to_pylist() == made.to_pylist()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_rows_are_in_the_order_of_positions_however_many_make_a_batch(
+    monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    good = segment_bytes(12, each=2)
+    starts = [each.position for each in decode(good)]
+    bad = bytearray(good)
+    for start in starts[1::3]:
+        bad[start + 8 : start + 12] = b"\x7f\xff\xff\xff"
+    (whole,) = log.read(io.BytesIO(bad))
+    monkeypatch.setitem(batching.batch_ranges.__kwdefaults__, "most_rows", rows)
+    made = list(log.read(io.BytesIO(bad)))
+    assert len(made) > 1
+    assert pa.Table.from_batches(made).to_pylist() == whole.to_pylist()
 
 
 def test_noise_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:

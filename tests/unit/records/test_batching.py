@@ -7,7 +7,7 @@ import pytest
 from record_sets import batch, record
 
 from kwire.errors import LimitError
-from kwire.records import columnar, columns, to_arrow
+from kwire.records import Record, columnar, columns, encode, to_arrow
 from kwire.records.batching import batch_ranges
 
 
@@ -72,3 +72,15 @@ def test_record_sets_and_records_beyond_a_batch_are_cut() -> None:
         assert [each.found.batch.num_rows for each in columnar.decode_pieces(*taken)] == [1, 1]
         rows = [each.found.batch.num_rows for each in columnar.decode_groups(*taken)]
         assert rows == ([1, 1] if len(sets) == 2 else [2])
+
+
+def test_what_was_decompressed_for_later_pieces_stays_while_others_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(batch_ranges.__kwdefaults__, "most_rows", 2)
+
+    def sets(letter: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+        data = b"".join(encode([Record(None, letter * 50)] * 2, compression="gzip") for _ in range(3))
+        return np.frombuffer(data, np.uint8), np.zeros(1, np.int64), np.array([len(data)], np.int64)
+
+    turns = zip(columnar.decode_pieces(*sets(b"x")), columnar.decode_pieces(*sets(b"y")), strict=True)
+    found = [[piece.found.batch.column("value").to_pylist() for piece in pair] for pair in turns]
+    assert found == [[[b"x" * 50] * 2, [b"y" * 50] * 2]] * 3

@@ -29,6 +29,7 @@ from kwire.records import (
     to_arrow,
 )
 from kwire.records.compression import compress
+from kwire.records.reader import _RECORD
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -407,6 +408,14 @@ def test_header_names_that_are_not_utf_8_are_shown_with_replacement_characters()
     assert next(decode(data)).records[0].headers[0][0].encode("utf-8", "surrogateescape") == b"\xff\xfeok"
 
 
+def test_each_bit_of_the_attributes_says_one_thing() -> None:
+    names = ("timestamp_type", "is_transactional", "is_control", "has_delete_horizon")
+    for bit in range(3, 16):
+        (one,) = decode(batch(record(), 1, attributes=(1 << bit) - (bit == 15) * (1 << 16)))
+        said = [getattr(one, name) for name in names]
+        assert said == ["LogAppendTime" if bit == 3 else "CreateTime", bit == 4, bit == 5, bit == 6]
+
+
 def test_an_unknown_column_is_refused() -> None:
     with pytest.raises(ValueError, match="no column 'nope'"):
         to_arrow(b"", columns=["nope"])
@@ -541,3 +550,29 @@ def test_more_records_than_the_limit_are_not_made_as_objects() -> None:
     problems = []
     assert [len(one.records) for one in decode(wrapper, limits=limits, problems=problems)] == [5]
     assert isinstance(problems[0], LimitError)
+
+
+def test_records_as_they_usually_are_need_no_slow_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*_: object) -> Record:
+        raise AssertionError("the slow walk")
+
+    monkeypatch.setattr("kwire.records.reader._record", slow)
+    some = []
+    for one in range(200):
+        headers = [("h", b"x" * 60), ("n", None)] * (1 + one % 30)
+        some.append(Record(b"k" * (one + 1), b"v" * one, timestamp=1_700_000_000_000 + 100 * one, headers=headers))
+    (one,) = decode(encode(some))
+    assert [(each.key, each.value, each.timestamp, each.headers) for each in one.records] == [
+        (each.key, each.value, each.timestamp, each.headers) for each in some
+    ]
+    assert [each.offset for each in one.records] == list(range(200))
+
+
+def test_a_count_beyond_what_the_bytes_can_hold_is_no_reason_to_refuse_those_that_are_there() -> None:
+    problems: list[DecodeError] = []
+    data = batch(b"".join(record(offset=one) for one in range(10)), 1000)
+    (one,) = decode(data, limits=Limits(objects=20 * _RECORD), problems=problems)
+    assert len(one.records) == 10
+    assert not any(isinstance(each, LimitError) for each in problems)
+    with pytest.raises(LimitError, match="records take more than"):
+        list(decode(data, limits=Limits(objects=9 * _RECORD)))
