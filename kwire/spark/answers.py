@@ -340,7 +340,7 @@ def lineage(tables: Mapping[str, DataFrame]) -> DataFrame:
     ``kwire`` gives them. With ``records``, read with ``schemas`` and the columns
     ``kwire.report.lineage.OF_VALUES``, the column ``schemas`` is filled. The columns are those of
     ``kwire.report.lineage.SCHEMA`` (docs/how-to/lineage.md). Raises ``KwireError`` without ``partitions``, and for
-    ``records`` without these columns.
+    ``records`` that have some of these columns about values, and not all.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -349,10 +349,13 @@ def lineage(tables: Mapping[str, DataFrame]) -> DataFrame:
 
     if "partitions" not in tables:
         raise KwireError("lineage needs the table partitions")
+    has_values = False
     if "records" in tables:
         known_columns = frozenset(tables["records"].columns)
         without = [one for one in OF_VALUES if one not in known_columns]
-        if without:
+        # Records for other answers say nothing of values.
+        has_values = any(one in known_columns for one in OF_VALUES if one.startswith("value_"))
+        if has_values and without:
             raise KwireError(
                 f"lineage needs the column {without[0]} of records: read them with schemas, and the columns "
                 f"{', '.join(OF_VALUES)} (kwire.report.lineage.OF_VALUES)"
@@ -391,7 +394,7 @@ def lineage(tables: Mapping[str, DataFrame]) -> DataFrame:
     known = F.when(F.col("role") == "reads", F.coalesce("of", F.expr("array()"))).otherwise(F.expr("array()"))
     joined = edges.join(groups, same, "left").withColumn("groups", known.cast("array<string>"))
     none = F.expr("array()").cast("array<string>")
-    if "records" not in tables:
+    if not has_values:
         return joined.withColumn("schemas", none).select(*SCHEMA.names)
     of_values = _schemas_of_values(tables)
     here = (F.col("topic") == F.col("of_topic")) & ((F.col("role") == "writes") == F.col("of_writer"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -124,13 +124,18 @@ def sent(made: Tables) -> Rows:
     return found
 
 
+def _beats(one: Mapping[str, Any]) -> bool:
+    """Whether it is a heartbeat of the newer protocols, which joins with epoch 0 and leaves with -1 or -2."""
+    return str(one["api_name"]).endswith("GroupHeartbeat") and one["generation"] is not None
+
+
 def rebalances(made: Tables) -> Rows:
     rows = (one for one in ok(made, "calls", "request") if one["group_id"] is not None)
     found = Counter(
         (
             *key,
-            sum(one["api_name"] == "JoinGroup" for one in each),
-            sum(one["api_name"] == "LeaveGroup" for one in each),
+            sum(one["api_name"] == "JoinGroup" or (_beats(one) and one["generation"] == 0) for one in each),
+            sum(one["api_name"] == "LeaveGroup" or (_beats(one) and one["generation"] < 0) for one in each),
             max((one["generation"] for one in each if one["generation"] is not None), default=None),
         )
         for key, each in grouped(rows, "group_id", "client_host", "client_id").items()
