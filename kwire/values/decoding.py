@@ -814,9 +814,11 @@ def _moved(read: _Read, starts: Array) -> _Read:
 
 
 def _id_of(claim: _Claim) -> int | None:
+    found = None if claim.written is None else claim.written.id
     if isinstance(claim.named.name, int) and claim.named.space is not Space.FINGERPRINT:
-        return claim.named.name
-    return None if claim.written is None else claim.written.id
+        found = claim.named.name
+    # What a registry has written may be any number.
+    return found if found is not None and 0 <= found < 1 << 63 else None
 
 
 def _guid_of(claim: _Claim) -> str | None:

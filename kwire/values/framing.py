@@ -323,7 +323,9 @@ def _number(space: Space) -> Any:
     def named(value: bytes | None) -> Named | None:
         if value is None or len(value) not in (4, 8):
             return None
-        return Named(Framing.APICURIO_HEADER, space, int.from_bytes(value, "big"))
+        # A long of Java: no registry counts below 0.
+        number = int.from_bytes(value, "big", signed=True)
+        return None if number < 0 else Named(Framing.APICURIO_HEADER, space, number)
 
     return named
 

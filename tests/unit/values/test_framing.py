@@ -134,6 +134,8 @@ def test_the_last_of_two_headers_counts() -> None:
         ("content-type", b"avro/binary+a_name", Named(Framing.AZURE_HEADER, Space.GUID, "a_name")),
         ("content-type", b"application/json", None),
         ("apicurio.value.globalId", b"12", None),
+        ("apicurio.value.globalId", b"\xfe" + bytes(7), None),
+        ("apicurio.value.contentId", b"\x80" + bytes(3), None),
         ("apicurio.value.contentHash", b"no hash", None),
     ],
 )
