@@ -658,7 +658,7 @@ def _runs(data: Array, starts: Array, lengths: Array) -> tuple[Array, Array, Arr
         rest = list(_walked(data, int(at[one]), int(end[one])))
         sets.append(np.full(len(rest), one))
         found.append(np.array(rest, _HEADS))
-    if not sets:
+    if not any(map(len, sets)):
         none = np.zeros(0, np.int64)
         return none, none, none, none
     of, heads = np.concatenate(sets), np.concatenate(found)

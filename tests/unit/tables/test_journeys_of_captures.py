@@ -95,6 +95,18 @@ def _in_a_transaction(*, committed: bool, refused: bool = False, gap: bool = Fal
     return rows_of(pcap(one.packets), "journeys")
 
 
+@pytest.mark.parametrize("data", [bytes(90), b"\xff" * 61, bytes(8) + b"\x7f\xff\xff\xff" + bytes(60)])
+def test_record_sets_without_a_batch_make_no_row(data: bytes) -> None:
+    one = Connection().open()
+    wants = {"topic": "t", "partitions": [{"partition": 0, "fetch_offset": 0}]}
+    asked = messages.FetchRequest.from_dict({"topics": [wants]})
+    one.send(kwire.encode_request(asked, api_version=12, correlation_id=1, client_id="c"))
+    said = {"partition_index": 0, "high_watermark": 5, "records": data}
+    answered = messages.FetchResponse.from_dict({"responses": [{"topic": "t", "partitions": [said]}]})
+    one.answer(kwire.encode_response(answered, api_version=12, correlation_id=1))
+    assert rows_of(pcap(one.packets), "journeys") == []
+
+
 def test_offsets_of_a_transaction_are_a_commit_once_it_is_committed() -> None:
     (row,) = _in_a_transaction(committed=True)
     assert (row["status"], row["group_id"], row["records"]) == ("committed", "g", 5)
