@@ -11,7 +11,7 @@ import json
 from typing import Any, Final
 from uuid import UUID
 
-__all__ = ["UNFIT", "as_bytes", "as_text", "instance", "number", "optional", "parsed", "text", "truth"]
+__all__ = ["UNFIT", "as_bytes", "as_text", "instance", "is_text", "number", "optional", "parsed", "text", "truth"]
 
 _LARGEST: Final = 1 << 61
 
@@ -42,6 +42,15 @@ def text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("no text")
     return value
+
+
+def is_text(said: str) -> bool:
+    """Whether UTF-8 has it: JSON may have halves of surrogate pairs."""
+    try:
+        said.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def truth(value: Any) -> bool:

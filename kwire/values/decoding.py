@@ -430,7 +430,13 @@ class _Window:
             for some in (packed, ~packed):
                 self._read(named, several, rows[some], starts[some], packed[some])
             return
-        array, starts, rows = self._unpacked(named, several[0], rows, starts, packed)
+        if packed.any():
+            for array, some in self._unpacked(named, several[0], rows, starts):
+                self._consume(named, several, array, np.zeros(len(some), np.int64), some)
+        else:
+            self._consume(named, several, framing.taken(self._array, rows), starts, rows)
+
+    def _consume(self, named: Named, several: list[Written], array: pa.Array, starts: Array, rows: Array) -> None:
         outcomes = [(one, list(self._of(one, named, array, starts, rows))) for one in several]
         if len(several) == 1:
             written, parts = outcomes[0]
@@ -450,25 +456,28 @@ class _Window:
         self._fail(_Claim(named, None, None), both, Status.AMBIGUOUS, said)
         self._open[both] = False
 
-    def _unpacked(
-        self, named: Named, written: Written, rows: Array, starts: Array, packed: Array
-    ) -> tuple[pa.Array, Array, Array]:
-        """The values of rows, from which byte of them on, and the rows: without those that cannot be decompressed."""
-        if not packed.any():
-            return framing.taken(self._array, rows), starts, rows
-        data = framing.payloads(framing.taken(self._array, rows), starts).to_pylist()
-        kept, made = [], []
-        for at, (one, is_packed) in enumerate(zip(data, packed.tolist(), strict=True)):
-            text = None
-            if is_packed:
-                one, text = self._inflated(one)
-            if text is None:
-                kept.append(at)
-                made.append(one)
-            else:
+    def _unpacked(self, named: Named, written: Written, rows: Array, starts: Array) -> Iterator[tuple[pa.Array, Array]]:
+        """The values of compressed rows, and the rows: without those that cannot be decompressed.
+
+        They come in parts, since all of them may be a thousand times as large as what they are made of.
+        """
+        kept: list[int] = []
+        made: list[bytes] = []
+        size = 0
+        for at, data in enumerate(framing.payloads(framing.taken(self._array, rows), starts).to_pylist()):
+            one, text = self._inflated(data)
+            if text is not None:
                 status = Status.TOO_LARGE if BEYOND in text else Status.MALFORMED
                 self._fail(_Claim(named, written, None), rows[at : at + 1], status, text)
-        return pa.array(made, pa.binary()), np.zeros(len(made), np.int64), rows[kept]
+                continue
+            kept.append(at)
+            made.append(one)
+            size += len(one)
+            if size >= _WINDOW:
+                yield pa.array(made, pa.binary()), rows[kept]
+                kept, made, size = [], [], 0
+        if made:
+            yield pa.array(made, pa.binary()), rows[kept]
 
     def _inflated(self, data: bytes) -> tuple[bytes, str | None]:
         limit = self._how.budget.limit(len(data))

@@ -17,6 +17,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
@@ -38,6 +39,7 @@ LARGEST: Final = 64 * LONGEST
 """Bytes of an answer, at most."""
 _BUSY: Final = (429, 502, 503, 504)
 _OWN: Final = ("/apis/registry/v2", "/apis/registry/v3")
+_TOKEN: Final = re.compile(r"[!-~]+")
 _GROUP: Final = "groups/default/artifacts"
 
 
@@ -60,20 +62,21 @@ class Registry:
     ) -> None:
         with needed("a schema registry", "values"):
             import urllib3
+        token = token.strip() if isinstance(token, str) else token
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
         except ValueError:
             host = port = None
         if host is None or parts.scheme not in ("http", "https"):
-            raise KwireError(f"{public(url)} is no URL of a registry: http://host:port or https://host:port")
+            raise KwireError(f"{public(url)} is no URL of a registry, such as https://registry:8081")
         if auth is None and parts.username is not None:
             auth = unquote(parts.username), unquote(parts.password or "")
         headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json;q=0.9, */*;q=0.5"}
         if token is not None:
-            headers["Authorization"] = f"Bearer {token}"
+            headers["Authorization"] = f"Bearer {_sendable(token)}"
         elif auth is not None:
-            headers |= urllib3.make_headers(basic_auth=":".join(auth))
+            headers["Authorization"] = f"Basic {_basic(auth)}"
         place = f"[{host}]" if ":" in host else host
         self._root = urlunsplit((parts.scheme, f"{place}:{port}" if port else place, parts.path.rstrip("/"), "", ""))
         self._secrets = [*(auth or ()), *([token] if token else [])]
@@ -244,6 +247,24 @@ class _unfit:  # noqa: N801 - it is used like a function
         if isinstance(error, stored.UNFIT):
             where = public(self._registry._root)
             raise KwireError(f"the registry {where} answers with what is no schema: {error}") from None
+
+
+def _sendable(token: str) -> str:
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        raise KwireError("credentials of a registry: a token is a text of ASCII characters without spaces")
+    return token
+
+
+def _basic(auth: tuple[str, str]) -> str:
+    """User and password as a header has them: in Latin-1 where that has them, otherwise in UTF-8."""
+    if not isinstance(auth, str):
+        try:
+            user, password = auth
+            both = f"{stored.text(user)}:{stored.text(password)}"
+            return stored.as_text(both.encode("utf-8" if max(both) > "\xff" else "latin-1"))
+        except (TypeError, ValueError):
+            pass
+    raise KwireError("credentials of a registry: auth is a pair of texts, user and password")
 
 
 def _quoted(name: int | str) -> str:

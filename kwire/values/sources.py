@@ -223,16 +223,22 @@ def _of_topics(where: Mapping[Any, Any]) -> Iterator[tuple[tuple[str, str], Writ
 _LIKE_A_FILE: Final = re.compile(r"[^\n{}\[\]\"]+\.(?:avsc|json|proto|desc|binpb|protoset)(?:#[\w.]+)?")
 
 
+_WITH_PASSWORD: Final = re.compile(r"(?:\w*:?/{1,2})?[^/:@]*:[^/@]*@")
+"""What a URL is without its scheme, or with half of it."""
+
+
 _BARE: Final = re.compile(rf"(?:([\w.-]+)=)?({'|'.join(BARE)})", re.ASCII)
 """What says the format of a topic, or of all: no path, unless that has a folder before it."""
 
 
 def _source(where: str, options: Mapping[str, Any]) -> Source:
-    if where.startswith(("http://", "https://")):
+    if where[:8].lower().startswith(("http://", "https://")):
         from kwire.values.registry import Registry
 
         return Registry(where, **options)
     path = Path(where)
+    if _WITH_PASSWORD.match(where) and not path.exists():
+        raise KwireError("a path of schemas that is not there, and no URL of a registry, such as https://registry:8081")
     if where.endswith(".parquet"):
         return _of_parquet(where)
     if path.is_dir() and not _has_segments(path):
@@ -321,6 +327,8 @@ def of_folder(folder: str | os.PathLike[str]) -> Catalog:
 
 def _called(path: Path) -> dict[str, Any]:
     """What the name of a file in a folder says of its schema."""
+    # A name of a file may have bytes that are no UTF-8.
+    path = Path(os.fspath(path).encode(errors="backslashreplace").decode())
     stem = path.name.partition(".")[0] if path.name.endswith(".schema.json") else path.stem
     parent = path.parent.name
     if stem.isascii() and stem.isdecimal() and len(stem) < 19:

@@ -98,32 +98,40 @@ class Written:
 
         ``more``: what else is known, where ``found`` does not say it.
         """
-        kind = stored.text(found.get("schemaType") or "AVRO").lower()
+        kind = _text(found.get("schemaType") or "AVRO").lower()
         if kind not in FORMATS:
             raise ValueError(f"schemas of the type {kind}")
-        text = stored.text(found["schema"])
+        text = _text(found["schema"])
         if len(text) > LONGEST:
             raise ValueError("the schema is too long")
         rule_set = found.get("ruleSet") or {}
         rules = [one for name in rule_set for one in rule_set[name] or ()]
         guid = found.get("guid", more.get("guid"))
+        subject = found.get("subject", more.get("subject"))
         references = found.get("references") or ()
         tags = (found.get("metadata") or {}).get("tags") or {}
         return cls(
             format=kind,
             text=text,
             id=stored.optional(found.get("id", more.get("id")), 0),
-            guid=None if guid is None else guid_text(stored.text(guid)),
-            subject=found.get("subject", more.get("subject")),
+            guid=None if guid is None else guid_text(_text(guid)),
+            subject=None if subject is None else _text(subject),
             version=stored.optional(found.get("version", more.get("version")), -1),
             references=tuple(
-                Reference(stored.text(one["name"]), stored.text(one["subject"]), stored.number(one["version"], -1))
+                Reference(_text(one["name"]), _text(one["subject"]), stored.number(one["version"], -1))
                 for one in references
             ),
-            rules=tuple(stored.text(one.get("type") or "") for one in rules),
+            rules=tuple(_text(one.get("type") or "") for one in rules),
             deleted=bool(found.get("deleted", False)),
-            tags=tuple((stored.text(path), tuple(map(stored.text, several))) for path, several in tags.items()),
+            tags=tuple((_text(path), tuple(map(_text, several))) for path, several in tags.items()),
         )
+
+
+def _text(value: Any) -> str:
+    """A text that can be shown. Raises one of ``stored.UNFIT``."""
+    if not stored.is_text(stored.text(value)):
+        raise ValueError("half of a surrogate pair")
+    return str(value)
 
 
 def closure(written: Written, find: Callable[[Reference], Written | None]) -> Mapping[str, str]:
@@ -164,10 +172,26 @@ _OF_PROTOBUF: Final = re.compile(
     r"\A(?:\s|//[^\n]*\n|/\*.*?\*/)*(?:syntax|edition|package|import|message|option|enum)\b", re.DOTALL
 )
 _PRIMITIVES: Final = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
+_OF_JSON: Final = frozenset(("null", "boolean", "integer", "number", "string", "array", "object"))
+_ONLY_AVRO: Final = frozenset(("record", "error", "enum", "fixed", "map")) | _PRIMITIVES - _OF_JSON
+
+
+def _is_avro(found: dict[str, Any]) -> bool:
+    """Whether an object that may be of Avro or JSON Schema is of Avro: what both have is, if it says little else."""
+    type_ = found.get("type")
+    if isinstance(type_, list):
+        return bool(type_) and not all(isinstance(one, str) and one in _OF_JSON for one in type_)
+    if type_ is not None and not isinstance(type_, str):
+        return isinstance(type_, dict)
+    if type_ in _ONLY_AVRO or "fields" in found or "items" in found:
+        return True
+    return type_ in _PRIMITIVES and len(found) <= 3 and "properties" not in found
 
 
 def format_of(text: str) -> str:
     """The format of a schema by its text. Raises ``SchemaError`` for what is a schema of none."""
+    if not stored.is_text(text):
+        raise SchemaError("a schema has halves of surrogate pairs, which no text has")
     if _OF_PROTOBUF.match(text):
         return PROTOBUF
     try:
@@ -180,11 +204,5 @@ def format_of(text: str) -> str:
     elif isinstance(found, list):
         return AVRO
     elif isinstance(found, dict):
-        type_ = found.get("type")
-        of_avro = type_ in ("record", "enum", "fixed", "map", "error") or "fields" in found or "items" in found
-        if "$schema" not in found and (
-            of_avro or (type_ in _PRIMITIVES and len(found) <= 3 and "properties" not in found)
-        ):
-            return AVRO
-        return JSON
+        return AVRO if "$schema" not in found and _is_avro(found) else JSON
     raise SchemaError("this is no schema of Avro, Protobuf or JSON Schema")

@@ -30,6 +30,7 @@ from kwire.errors import KwireError
 from kwire.kernels import avro as kernel
 from kwire.kernels.avro import INSTRUCTION, OFFSETS_OF_TEXTS, Op, Trouble
 from kwire.kernels.numbers import SLACK
+from kwire.stored import is_text
 from kwire.values.avro.canonical import canonical
 from kwire.values.avro.layout import Layout, Node, RegionPlan, circles, is_null, layout_of, option_of
 from kwire.values.avro.schema import Schema
@@ -42,7 +43,6 @@ from kwire.values.avro.types import (
     RecordType,
     Type,
     UnionType,
-    is_text,
     named,
 )
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.errors import KwireError
+from kwire.stored import is_text
 from kwire.values.avro.canonical import canonical, rabin
 from kwire.values.avro.types import (
     PRIMITIVES,
@@ -34,7 +35,6 @@ from kwire.values.avro.types import (
     RecordType,
     Type,
     UnionType,
-    is_text,
     named,
 )
 

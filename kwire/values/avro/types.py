@@ -21,7 +21,6 @@ __all__ = [
     "RecordType",
     "Type",
     "UnionType",
-    "is_text",
     "named",
 ]
 
@@ -121,12 +120,3 @@ def named(type_: Type) -> str:
     if isinstance(type_, PrimitiveType | FixedType | EnumType | RecordType):
         return type_.name
     return {ArrayType: "array", MapType: "map", UnionType: "union"}[type(type_)]
-
-
-def is_text(said: str) -> bool:
-    """Whether UTF-8 has it: JSON may have halves of surrogate pairs."""
-    try:
-        said.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

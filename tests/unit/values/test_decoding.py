@@ -16,7 +16,7 @@ import pytest
 from kwire.errors import KwireError
 from kwire.limits import Limits
 from kwire.records.arrow_types import HEADERS
-from kwire.values import Mask, Reader, Schemas, Written, decode
+from kwire.values import Mask, Reader, Schemas, Written, decode, decoding
 from kwire.values.catalog import Catalog
 from kwire.values.decoding import CHECKED, COLUMNS, STATUSES, Decoded
 
@@ -290,6 +290,27 @@ def test_a_compressed_value_is_bounded() -> None:
     assert [row["status"] for row in made] == ["ok", "malformed", "malformed", "malformed", "too_large"]
     assert "beyond the limit decompressed of 1000" in made[-1]["error"]
     assert {row["framing"] for row in made} == {"glue"}
+
+
+def test_compressed_values_are_never_all_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    head = b"\3\5" + bytes.fromhex(GUID.replace("-", ""))
+    data = [avro(ORDER, id=at, who="a" * 1000) for at in range(50)]
+    parts = []
+    read = decoding._Window._of
+
+    def counted(self: Any, written: Any, named: Any, array: pa.Array, starts: Any, rows: Any) -> Any:
+        parts.append(array.nbytes)
+        return read(self, written, named, array, starts, rows)
+
+    monkeypatch.setattr(decoding, "_WINDOW", 10_000)
+    monkeypatch.setattr(decoding._Window, "_of", counted)
+    values = [head + zlib.compress(one) for one in data]
+    values[20] = head + b"nothing"
+    made = rows(values, of(Written("avro", ORDER, guid=GUID)))
+    assert [row["status"] for row in made] == ["malformed" if at == 20 else "ok" for at in range(50)]
+    assert [json.loads(row["values"])["id"] for row in made if row["status"] == "ok"] == [*range(20), *range(21, 50)]
+    assert len(parts) > 4
+    assert max(parts) < 13_000
 
 
 def test_what_names_make_of_little_has_a_limit() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from mock_registry import MockRegistry, serving
 
 from kwire.errors import KwireError, SchemaError
-from kwire.values import Registry, Schemas, Written
+from kwire.values import Registry, Schemas, Written, decode
 from kwire.values.catalog import Catalog
 from kwire.values.framing import Framing, Named, Space
 from kwire.values.sources import of_folder, of_records
@@ -156,6 +157,32 @@ def test_the_topic_forgets_what_was_deleted_but_for_values_that_are_there() -> N
     assert made.damaged == 1
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"subject": "\ud800-value"},
+        {"subject": ["orders"]},
+        {"schema": '"string"\udfff'},
+        {"references": [{"name": "\ud800", "subject": "address", "version": 1}]},
+        {"metadata": {"tags": {"\ud800": ["PII"]}}},
+    ],
+)
+def test_a_record_of_the_topic_whose_names_are_no_text_says_nothing(more: dict[str, Any]) -> None:
+    said = {"subject": "orders-value", "version": 1, "id": 1, "schema": '"string"'}
+    key = json.dumps({"keytype": "SCHEMA", "subject": "orders-value", "version": 1, "magic": 1}).encode()
+    others = json.dumps({**said, "id": 2}).encode()
+    schemas = Schemas([of_records([key, key], [json.dumps({**said, **more}).encode(), others])])
+    made = decode(pa.array([b"\0\0\0\0\1\2a", b"\0\0\0\0\2\2a"]), schemas)
+    assert made.status.to_pylist() == ["unknown_schema", "ok"]
+
+
+def test_a_file_whose_name_is_not_utf_8_is_a_schema_with_a_name_that_can_be_shown(tmp_path: Path) -> None:
+    (tmp_path / "orders\udcff").mkdir()
+    (tmp_path / "orders\udcff" / "3.avsc").write_text('"string"')
+    found = of_folder(tmp_path)
+    assert found.subjects() == ["orders\\udcff"]
+
+
 def test_schemas_by_topic_come_from_texts_and_files(tmp_path: Path) -> None:
     path = tmp_path / "order.proto"
     path.write_text(INNER)
@@ -175,6 +202,14 @@ def test_schemas_by_topic_come_from_texts_and_files(tmp_path: Path) -> None:
         ("long", "avro"),
         ('["null","int"]', "avro"),
         ('{"type":"string"}', "avro"),
+        ('{"type":"bytes","logicalType":"decimal","precision":4,"scale":2}', "avro"),
+        ('{"type":"long","a":1,"b":2,"c":3}', "avro"),
+        ('{"type":{"type":"record","name":"A","fields":[]}}', "avro"),
+        ('{"type":["null","int"]}', "avro"),
+        ('{"type":["null","string"]}', "json"),
+        ('{"type":["array","null"],"items":{"type":"string"}}', "json"),
+        ('{"type":[]}', "json"),
+        ('{"type":5}', "json"),
         ('{"type":"object","properties":{"a":{}}}', "json"),
         ('{"$schema":"http://json-schema.org/draft-07/schema#","type":"string"}', "json"),
         ("// a comment\n/* two */ syntax = 'proto3';", "protobuf"),
@@ -185,7 +220,7 @@ def test_the_format_of_a_schema_is_known_by_its_text(text: str, expected: str) -
     assert format_of(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "hello", "17", "[" * 2000, "\0"])
+@pytest.mark.parametrize("text", ["", "hello", "17", "[" * 2000, "\0", '{"a":"\ud800"}'])
 def test_what_is_no_schema_has_no_format(text: str) -> None:
     with pytest.raises(SchemaError):
         format_of(text)
@@ -250,6 +285,29 @@ def test_credentials_are_sent_and_shown_nowhere(registry: MockRegistry) -> None:
         pickle.dumps(wrong)
 
 
+def test_what_cannot_be_sent_as_credentials_is_an_error_that_does_not_quote_it(registry: MockRegistry) -> None:
+    registry.user = "alice:s3cret-\N{SNOWMAN}"
+    assert Registry(registry.url, auth=("alice", "s3cret-\N{SNOWMAN}")).named(Space.ID, 2)
+    for wrong in (
+        {"token": "s3cret\nX: y"},
+        {"token": "s3cret\N{SNOWMAN}"},
+        {"token": "s3cret s3cret"},
+        {"token": b"s3cret"},
+        {"auth": ("alice", "s3cret\ud800")},
+        {"auth": "s3cret"},
+        {"auth": ("alice", None)},
+    ):
+        with pytest.raises(KwireError, match="credentials") as error:
+            Registry(registry.url, **wrong)  # type: ignore[arg-type]
+        assert "s3cret" not in "".join(traceback.format_exception_only(error.value))
+        assert error.value.__cause__ is None
+        assert error.value.__suppress_context__ or error.value.__context__ is None
+
+
+def test_a_token_that_was_read_from_a_file_may_end_with_a_newline(registry: MockRegistry) -> None:
+    assert Registry(registry.url, token="a.b-c\n").named(Space.ID, 2)
+
+
 def test_a_redirect_is_not_followed(registry: MockRegistry) -> None:
     with serving(LISTED) as other:
         registry.moved = f"{other.url}/schemas/ids/2"
@@ -287,3 +345,14 @@ def test_apicurio_s_own_api_has_contents_by_their_ids(registry: MockRegistry) ->
 def test_what_is_no_url_of_a_registry_is_refused(url: str) -> None:
     with pytest.raises(KwireError, match="no URL"):
         Registry(url)
+
+
+@pytest.mark.parametrize("where", ["alice:s3cret@host:8081", "http//alice:s3cret@host", "//alice:s3cret@host/x"])
+def test_a_registry_whose_url_lacks_its_scheme_is_not_quoted(where: str) -> None:
+    with pytest.raises(KwireError, match="such as https://registry:8081") as error:
+        Schemas.of(where)
+    assert "s3cret" not in str(error.value)
+
+
+def test_the_scheme_of_a_url_may_be_in_capitals(registry: MockRegistry) -> None:
+    assert one(Schemas.of(registry.url.replace("http", "HTTP")), Space.ID, 2) is not None
