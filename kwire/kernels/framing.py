@@ -104,7 +104,7 @@ from kwire.kernels.roles import (
 )
 from kwire.kernels.searching import LARGEST_ID, resynchronise
 from kwire.kernels.streams import first_from
-from kwire.kernels.turns import note_fetches, proves_itself
+from kwire.kernels.turns import ends_session, note_fetches, proves_itself
 from kwire.schema.keys import ApiKey
 
 __all__ = ["HTTPS", "MOST_TOKENS", "RESERVED", "frames_and_pairs", "is_settled", "settle_all"]
@@ -338,7 +338,9 @@ def _request(
         )
         end = reader.pos + 4 + row.size
         capture.waiting[conn.waiting_tail].doubted = doubt_of(capture.streams[reader.stream], row, end)
-        capture.waiting[conn.waiting_tail].ack = window.pieces[reader.piece].ack
+        # Of a Fetch that may be sent while another is under way, it tells nothing.
+        ends = ends_session(window.data, row)
+        capture.waiting[conn.waiting_tail].ack = -1 if ends else window.pieces[reader.piece].ack
         capture.waiting[conn.waiting_tail].end = end
     if row.api == ApiKey.SASL_HANDSHAKE and row.version == 0:
         conn.raw_tokens = 1

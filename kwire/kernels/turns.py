@@ -12,7 +12,7 @@ from kwire.kernels.directions import Capture, Scratch
 from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.judging import FITS, fits_all
 from kwire.kernels.layouts import NO_TIME
-from kwire.kernels.numbers import i32, int64
+from kwire.kernels.numbers import i16, i32, int64
 from kwire.kernels.pairing import find
 from kwire.kernels.roles import LARGEST_FRAME, NEAR, NEED_MORE, NEVER, NO, YES, Apis, Window, run_of
 from kwire.kernels.streams import first_from
@@ -29,6 +29,7 @@ __all__ = [
     "MOST_HELD",
     "TAGGED_FETCH",
     "TORN",
+    "ends_session",
     "held_for_proof",
     "leads_in_turn",
     "may_begin_answer",
@@ -60,6 +61,10 @@ FETCHES_IN_TURN: Final = 32
 """and one that has waited for the response to one before it sent the next."""
 LONGEST_PAUSE: Final = 200_000_000
 """Nanoseconds after which TCP sends the rest of a response again, if it was lost (the least that Linux waits)."""
+_WITH_SESSIONS: Final = 7
+"""The version from which on a Fetch has a session,"""
+_WITHOUT_REPLICA: Final = 15
+"""and no field for the id of a replica any more."""
 MOST_FOLLOWING: Final = 5
 """Answers behind an exchange that are looked at whether somebody asked for them."""
 
@@ -254,6 +259,19 @@ def _is_exchange(
         return NO
     said = _were_asked(window, capture, reader, p, end, row)
     return int64(YES) if said == NEED_MORE and reader.over == 1 else said
+
+
+@kernel
+def ends_session(data: Array, row: Any) -> bool:
+    """Whether the request in ``row`` is a Fetch that ends its session (KIP-227): the only one that clients send while
+    another is under way. So is one that does not say."""
+    if row.api != ApiKey.FETCH or row.version < _WITH_SESSIONS:
+        return False
+    at = row.off + 10 + max(int64(0), int64(i16(data, row.off + 8)))
+    at += int64(1 if row.version >= TAGGED_FETCH else 0)  # no tagged fields in the header
+    at += int64(13 if row.version >= _WITHOUT_REPLICA else 17)
+    ends: bool = at + 8 > row.off + row.seen or (i32(data, at) != 0 and i32(data, at + 4) == -1)
+    return ends
 
 
 @kernel

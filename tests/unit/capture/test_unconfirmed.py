@@ -856,3 +856,26 @@ def test_a_value_has_no_room_behind_what_the_client_had_received(engine: Engine)
     with using(engine):
         found = statuses(without(talk, gone))
     assert ("response", "Fetch", 2, "unconfirmed") in found
+
+
+@engines
+@pytest.mark.parametrize("version", [7, 12, 15])
+@pytest.mark.parametrize(("session", "epoch", "status"), [(5, -1, "unconfirmed"), (5, 2, "ok"), (0, -1, "ok")])
+def test_a_fetch_that_ends_its_session_is_sent_while_another_is_under_way(
+    engine: Engine, version: int, session: int, epoch: int, status: str
+) -> None:
+    """So that is no client which sends one after the other. Without a session, an epoch of -1 ends none."""
+    topic = messages.FetchResponse.FetchableTopicResponse
+    empty = kwire.encode_response(messages.FetchResponse(responses=[]), api_version=version, correlation_id=4)
+    topics = [topic(topic="t" * 100)] if version < 13 else [topic()] * 5
+    first = kwire.encode_response(messages.FetchResponse(responses=topics), api_version=version, correlation_id=3)
+    asked = messages.FetchRequest(max_wait_ms=500, session_id=session, session_epoch=epoch)
+    talk = Connection().open().send(fetch(1)).answer(fetch_answer(1, b"v")).send(fetch(2))
+    talk.answer(fetch_answer(2, b"v")).send(
+        kwire.encode_request(messages.FetchRequest(max_wait_ms=500), api_version=version, correlation_id=3)
+    )
+    gone = len(talk.packets)
+    talk.answer(first).send(kwire.encode_request(asked, api_version=version, correlation_id=4)).answer(empty)
+    with using(engine):
+        found = statuses(without(talk, gone))
+    assert ("response", "Fetch", 4, status) in found
