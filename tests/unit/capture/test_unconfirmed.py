@@ -799,3 +799,83 @@ def test_no_value_leads_to_a_certain_answer_with_a_size_that_goes_on_behind_it(e
     assert (4, whole, "unconfirmed") in answers
     assert (5, value) not in {(number, size) for number, size, _ in answers}
     assert answers[-6:] == [(number, whole, "ok") for number in range(5, 11)]
+
+
+def fetched(habit: str, *, inside: bool) -> tuple[Connection, int]:
+    """A client that fetches, and how many packets of the end are missing in front of the last answer.
+
+    The response to Fetch 3 is missing, and that to Fetch 4 is there. If it is ``inside``, the broker has sent it as a
+    value of the response to Fetch 3, and the client has sent Fetch 4 before that was complete."""
+    talk = Connection().open()
+    if habit == "in turn":
+        talk.send(fetch(1)).answer(fetch_answer(1, b"v")).send(fetch(2)).answer(fetch_answer(2, b"v"))
+    elif habit == "together":
+        talk.send(fetch(1)).send(fetch(2)).answer(fetch_answer(1, b"v")).answer(fetch_answer(2, b"v"))
+    last = sized(fetch_answer(4, b"v"))
+    frame = sized(fetch_answer(3, last if inside else b"v"))
+    talk.send(fetch(3))
+    gone = len(talk.packets)
+    talk.answer_raw(frame[: frame.index(last)] if inside else frame).send(fetch(4))
+    talk.time += 250_000_000 if habit == "paused" else 0
+    talk.answer_raw(last)
+    return talk, gone
+
+
+@engines
+@pytest.mark.parametrize("habit", ["in turn", "paused", "together", "unknown"])
+def test_the_answer_to_a_fetch_is_certain_where_no_other_one_is_under_way(engine: Engine, habit: str) -> None:
+    talk, gone = fetched(habit, inside=False)
+    with using(engine):
+        found = statuses(without(talk, gone))
+        small = [row["status"] for row in by_number(read(without(talk, gone), window=100))]
+    status = "ok" if habit in ("in turn", "paused") else "unconfirmed"
+    assert ("response", "Fetch", 4, status) in found
+    assert sorted(small) == sorted(row[3] for row in found)
+
+
+@engines
+@pytest.mark.parametrize("habit", ["together", "unknown"])
+def test_a_value_is_no_answer_to_a_fetch_of_a_client_that_sends_several(engine: Engine, habit: str) -> None:
+    """The client asks again while a response is under way, just where a value of it begins that has the next id."""
+    talk, gone = fetched(habit, inside=True)
+    with using(engine):
+        found = statuses(without(talk, gone))
+    assert ("response", "Fetch", 4, "unconfirmed") in found
+
+
+@engines
+def test_a_value_has_no_room_behind_what_the_client_had_received(engine: Engine) -> None:
+    """The response to a Fetch has a value with its id. What is before the value is missing."""
+    talk = Connection().open().send(fetch(1)).answer(fetch_answer(1, b"v")).send(fetch(2))
+    inner = sized(fetch_answer(2, b"v"))
+    frame = sized(fetch_answer(2, inner))
+    gone = len(talk.packets)
+    talk.answer_raw(frame[: frame.index(inner)])
+    talk.time += 250_000_000
+    talk.answer_raw(inner)
+    with using(engine):
+        found = statuses(without(talk, gone))
+    assert ("response", "Fetch", 2, "unconfirmed") in found
+
+
+@engines
+@pytest.mark.parametrize("version", [7, 12, 15])
+@pytest.mark.parametrize(("session", "epoch", "status"), [(5, -1, "unconfirmed"), (5, 2, "ok"), (0, -1, "ok")])
+def test_a_fetch_that_ends_its_session_is_sent_while_another_is_under_way(
+    engine: Engine, version: int, session: int, epoch: int, status: str
+) -> None:
+    """So that is no client which sends one after the other. Without a session, an epoch of -1 ends none."""
+    topic = messages.FetchResponse.FetchableTopicResponse
+    empty = kwire.encode_response(messages.FetchResponse(responses=[]), api_version=version, correlation_id=4)
+    topics = [topic(topic="t" * 100)] if version < 13 else [topic()] * 5
+    first = kwire.encode_response(messages.FetchResponse(responses=topics), api_version=version, correlation_id=3)
+    asked = messages.FetchRequest(max_wait_ms=500, session_id=session, session_epoch=epoch)
+    talk = Connection().open().send(fetch(1)).answer(fetch_answer(1, b"v")).send(fetch(2))
+    talk.answer(fetch_answer(2, b"v")).send(
+        kwire.encode_request(messages.FetchRequest(max_wait_ms=500), api_version=version, correlation_id=3)
+    )
+    gone = len(talk.packets)
+    talk.answer(first).send(kwire.encode_request(asked, api_version=version, correlation_id=4)).answer(empty)
+    with using(engine):
+        found = statuses(without(talk, gone))
+    assert ("response", "Fetch", 4, status) in found
