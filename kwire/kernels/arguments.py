@@ -220,8 +220,18 @@ def _at(builder: Any, place: Any, number: int, type_: Any) -> Any:
     return builder.bitcast(there, type_.as_pointer())
 
 
-@functools.cache
+_ways: Final[dict[tuple[Any, Any], Any]] = {}
+"""By what knows the types, which is the same for all kernels: numba copies the context for each of them."""
+
+
 def _way(context: Any, type_: Any) -> Any:
+    key = context.data_model_manager, type_
+    if (found := _ways.get(key)) is None:
+        found = _ways[key] = _new_way(context, type_)
+    return found
+
+
+def _new_way(context: Any, type_: Any) -> Any:
     if type(type_) is types.Array and type_.layout == "C" and type_.ndim > 0:
         return _OfArray(context, type_)
     if isinstance(type_, types.BaseNamedTuple):
@@ -258,7 +268,6 @@ def _itself(value: Any) -> Any:
     return value
 
 
-@functools.cache
 def packer(context: Any, types_: tuple[Any, ...]) -> _Packer:
     """How arguments of these types go."""
     return _Packer(context, types_)
