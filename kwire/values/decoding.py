@@ -180,7 +180,8 @@ def decode(
     for what, column in (("headers", heads), ("topics", names)):
         if column is not None and len(column) != len(array):
             raise KwireError(f"{what} are of {len(column)} records, and there are {len(array)} values")
-    sizes = Buffer.of(array).sizes
+    buffer = Buffer.of(array)
+    sizes = buffer.sizes
     text = reader is not CHECKED
     size = int(sizes.sum())
     checks = validity.Budget(size) if found.validates else None
@@ -188,8 +189,8 @@ def decode(
     made = []
     for first, last in batch_ranges(sizes, most=_WINDOW, most_rows=_ROWS):
         some = slice(first, last)
-        one = _Window(array[some], None if heads is None else heads[some], None if names is None else names[some], how)
-        made.append(one.decoded())
+        parts = (None if each is None else each[some] for each in (heads, names))
+        made.append(_Window(array[some], buffer.part(some), *parts, how).decoded())
     if not made:
         return _nothing(how.type)
     return made[0] if len(made) == 1 else Decoded(*(pa.concat_arrays(one) for one in zip(*made, strict=True)))
@@ -322,10 +323,11 @@ _BARE: Final = Named(Framing.NONE, Space.TOPIC, "")
 class _Window:
     """Some values that are decoded at once."""
 
-    def __init__(self, array: pa.Array, headers: pa.Array | None, topics: pa.Array | None, how: _How) -> None:
+    def __init__(
+        self, array: pa.Array, buffer: Buffer, headers: pa.Array | None, topics: pa.Array | None, how: _How
+    ) -> None:
         rows = len(array)
-        self._array, self._how, self._headers = array, how, headers
-        self._buffer = Buffer.of(array)
+        self._array, self._buffer, self._how, self._headers = array, buffer, how, headers
         self._topics = topics
         self._open = self._buffer.valid.copy()
         self._status = np.full(rows, int(Status.NO_SCHEMA), np.int8)
@@ -339,33 +341,51 @@ class _Window:
         """For the schema that is being read: it may say by tags what is masked."""
 
     def decoded(self) -> Decoded:
-        if self._headers is not None:
-            for found in framing.of_headers(Headers(self._headers), self._how.part):
-                self._try(found)
-        self._try(framing.of_prefix(self._buffer))
+        by_prefix = framing.of_prefix(self._buffer)
+        found = _different(self._how.schemas.find(by_prefix.named[0])) if by_prefix.alike else []
+        if len(found) == 1 and found[0].format == AVRO and not _any_in(self._headers):
+            # As good as always: all values name one schema and hold to it, and nothing is noted of each.
+            claim, read = self._of_all(found[0], by_prefix.named[0])
+            if not read.status.any():
+                return self._result([claim], None, read.values, CONSTANTS.get(pa.string(), "ok", len(read.status)))
+            self._settle(claim, np.arange(len(read.status)), read)
+        else:
+            if self._headers is not None:
+                for one in framing.of_headers(Headers(self._headers), self._how.part):
+                    self._try(one)
+            self._try(by_prefix)
         if self._topics is not None:
             self._try_topics(self._topics)
         self._try_json()
         return self._made()
 
+    def _of_all(self, written: Written, named: Named) -> tuple[_Claim, _Read]:
+        """What becomes of all rows as values of a schema of Avro, after a prefix."""
+        ((_, read),) = self._of(written, named, self._array, np.int64(framing.PREFIX), self._open)
+        return _Claim(named, written, read.message), read
+
     def _made(self) -> Decoded:
-        claims = list(self._claims)
         numbers = self._claim
-        rows = len(numbers)
-        # Most windows have one schema, and no value that fails: then all columns are the same in each row.
-        alike = rows > 0 and len(claims) == 1 and bool((self._status == Status.OK).all() and self._buffer.valid.all())
-        at = None if alike else pa.array(numbers, mask=numbers < 0)
-        words = (
-            CONSTANTS.get(pa.string(), "ok", rows)
-            if alike
-            else pa.array(WORDS).take(pa.array(self._status, mask=~self._buffer.valid))
-        )
+        words = pa.array(WORDS).take(pa.array(self._status, mask=~self._buffer.valid))
+        at = pa.array(numbers, mask=numbers < 0)
+        return self._result(list(self._claims), at, self._values.array(), words, self._errors.array())
+
+    def _result(
+        self,
+        claims: list[_Claim],
+        at: pa.Array | None,
+        values: pa.Array,
+        words: pa.Array,
+        errors: pa.Array | None = None,
+    ) -> Decoded:
+        """``at``: the claim of each row. None: all have the first one, and no error."""
+        rows = len(words)
 
         def column(values: list[Any], type_: pa.DataType) -> pa.Array:
             return CONSTANTS.get(type_, values[0], rows) if at is None else pa.array(values, type_).take(at)
 
         return Decoded(
-            values=self._values.array(),
+            values=values,
             framing=column([FRAMINGS[one.named.framing] for one in claims], pa.string()),
             format=column([one.written and one.written.format for one in claims], pa.string()),
             schema_id=column([_id_of(one) for one in claims], pa.int64()),
@@ -373,7 +393,7 @@ class _Window:
             schema=column([_name_of(one) for one in claims], pa.string()),
             message=column([one.message for one in claims], pa.string()),
             status=words,
-            error=self._errors.array(),
+            error=CONSTANTS.get(pa.string(), None, rows) if errors is None else errors,
         )
 
     # -- claims
@@ -766,6 +786,11 @@ def writer_name(schema: Any) -> str | None:
     """The full name of a record, an enum or a fixed type of Avro."""
     name: str | None = getattr(schema.type, "name", None)
     return name
+
+
+def _any_in(headers: pa.Array | None) -> bool:
+    """Whether any record has headers."""
+    return headers is not None and len(headers.flatten()) > 0
 
 
 def _groups(which: Array, open_: Array) -> Iterator[tuple[int, Array]]:

@@ -41,6 +41,7 @@ from kwire.records.headers import Headers
 __all__ = [
     "KEY",
     "PARTS",
+    "PREFIX",
     "VALUE",
     "Buffer",
     "Found",
@@ -114,13 +115,15 @@ class Named(NamedTuple):
 class Found(NamedTuple):
     """What the values of a column say: ``which`` of ``named`` (int32, -1: none), and where the payload begins (int64).
 
-    ``packed``: which payloads are compressed by zlib.
+    ``packed``: which payloads are compressed by zlib. ``alike``: all values say the same, after a prefix of ``PREFIX``
+    bytes.
     """
 
     which: Array
     named: list[Named]
     starts: Array
     packed: Array
+    alike: bool = False
 
 
 class Buffer(NamedTuple):
@@ -146,6 +149,10 @@ class Buffer(NamedTuple):
             return cls(made, places[:-1], sizes, np.ones(count, bool))
         valid = array.is_valid().to_numpy(zero_copy_only=False)
         return cls(made, places[:-1], np.where(valid, sizes, 0), valid)
+
+    def part(self, rows: slice) -> Buffer:
+        """That of some rows."""
+        return Buffer(self.data, self.begins[rows], self.sizes[rows], self.valid[rows])
 
     def heads(self) -> Array:
         """The first 5 bytes of each value as a little-endian number (uint64): byte 0 is the lowest. A shorter value has
@@ -209,29 +216,24 @@ class _Gathering:
         self.which[rows] = found
         self.starts[rows] = start
 
-    def add_all(self, named: Named, start: int) -> None:
-        """All rows have the same name."""
-        self.which[:] = len(self.named)
-        self.named.append(named)
-        self.starts[:] = start
-
     def done(self) -> Found:
         return Found(self.which, self.named, self.starts, self.packed)
 
 
 def of_prefix(values: Buffer) -> Found:
     """What the first bytes of values say."""
-    made = _Gathering(len(values.sizes))
     heads = values.heads()
-    long = values.sizes >= _SHORTEST
-    # No registry gives the id 0: what begins with five zeros has eight bytes for its id.
-    by_id = long & (heads & _FIRST_BYTE == 0) & (heads != 0)
-    if len(heads) and by_id.all() and heads.min() == heads.max():
-        made.add_all(_confluent(int(heads[0].byteswap()) >> 24), 5)
-        return made.done()
+    count = len(heads)
+    if count and values.sizes.min() >= PREFIX and heads.min() == heads.max() and _is_id(heads[0]):
+        # As good as always: nothing is made for each value.
+        which, starts, packed = (np.broadcast_to(one, count) for one in (np.int32(0), np.int64(PREFIX), np.False_))
+        return Found(which, [_confluent(int(_ids(heads[0])))], starts, packed, alike=True)
+    made = _Gathering(count)
+    long = values.sizes >= PREFIX
+    by_id = long & _is_id(heads)
     rows = np.flatnonzero(by_id)
     if len(rows):
-        made.add(rows, pa.array((heads[rows].byteswap() >> np.uint64(24)).view(np.int64)), 5, _confluent)
+        made.add(rows, pa.array(_ids(heads[rows])), PREFIX, _confluent)
     rows = np.flatnonzero(long & ~by_id)
     first = heads[rows] & _FIRST_BYTE
     for byte, add in _BY_FIRST.items():
@@ -241,10 +243,19 @@ def of_prefix(values: Buffer) -> Found:
     return made.done()
 
 
-_SHORTEST: Final = 5
-"""Bytes of the shortest prefix."""
+PREFIX: Final = 5
+"""Bytes of the shortest prefix, which has an id."""
 _FIVE_BYTES: Final = np.uint64(0xFFFFFFFFFF)
 _FIRST_BYTE: Final = np.uint64(0xFF)
+
+
+def _is_id(heads: Any) -> Any:
+    """Whether values begin with an id. No registry gives the id 0: five zeros are followed by eight bytes of one."""
+    return (heads & _FIRST_BYTE == 0) & (heads != 0)
+
+
+def _ids(heads: Any) -> Any:
+    return (heads.byteswap() >> np.uint64(24)).astype(np.int64)
 
 
 def _confluent(id_: int) -> Named:

@@ -50,7 +50,7 @@ def _fresh(size: int) -> Array:
     """Memory for so many bytes, whatever they are. Arrow's own allocator keeps pages that were used before. Making new
     ones takes the system longer than it takes to fill them. Of much memory none is kept: then numpy asks for large
     pages."""
-    if size <= KEPT and pa.default_memory_pool().backend_name == "mimalloc":
+    if pa.default_memory_pool().backend_name == "mimalloc":
         return np.frombuffer(pa.allocate_buffer(size), np.uint8)
     return np.empty(size, np.uint8)
 
