@@ -180,17 +180,18 @@ def decode(
     for what, column in (("headers", heads), ("topics", names)):
         if column is not None and len(column) != len(array):
             raise KwireError(f"{what} are of {len(column)} records, and there are {len(array)} values")
-    buffer = Buffer.of(array)
-    sizes = buffer.sizes
     text = reader is not CHECKED
-    size = int(sizes.sum())
+    size = framing.size_of(array)
     checks = validity.Budget(size) if found.validates else None
     how = _How(found, part, reader if text else None, mask, text, limits, Budget(limits), _Room(limits, size), checks)
     made = []
-    for first, last in batch_ranges(sizes, most=_WINDOW, most_rows=_ROWS):
+    one = len(array) <= _ROWS and size <= _WINDOW
+    for first, last in (
+        [(0, len(array))] if one else batch_ranges(Buffer.of(array).sizes, most=_WINDOW, most_rows=_ROWS)
+    ):
         some = slice(first, last)
         parts = (None if each is None else each[some] for each in (heads, names))
-        made.append(_Window(array[some], buffer.part(some), *parts, how).decoded())
+        made.append(_Window(array[some], *parts, how).decoded())
     if not made:
         return _nothing(how.type)
     return made[0] if len(made) == 1 else Decoded(*(pa.concat_arrays(one) for one in zip(*made, strict=True)))
@@ -323,12 +324,17 @@ _BARE: Final = Named(Framing.NONE, Space.TOPIC, "")
 class _Window:
     """Some values that are decoded at once."""
 
-    def __init__(
-        self, array: pa.Array, buffer: Buffer, headers: pa.Array | None, topics: pa.Array | None, how: _How
-    ) -> None:
-        rows = len(array)
-        self._array, self._buffer, self._how, self._headers = array, buffer, how, headers
+    def __init__(self, array: pa.Array, headers: pa.Array | None, topics: pa.Array | None, how: _How) -> None:
+        self._array, self._how, self._headers = array, how, headers
         self._topics = topics
+        self._mask = how.mask
+        """For the schema that is being read: it may say by tags what is masked."""
+
+    def _begin(self) -> None:
+        """Makes what is noted of each row."""
+        array, how = self._array, self._how
+        rows = len(array)
+        self._buffer = Buffer.of(array)
         self._open = self._buffer.valid.copy()
         self._status = np.full(rows, int(Status.NO_SCHEMA), np.int8)
         self._claims: dict[_Claim, int] = {}
@@ -337,32 +343,28 @@ class _Window:
         """Which are JSON that has a schema, and does not hold to it: that they are JSON at all says nothing then."""
         self._values = _Pieces(rows, how.type)
         self._errors = _Pieces(rows, pa.string())
-        self._mask = how.mask
-        """For the schema that is being read: it may say by tags what is masked."""
 
     def decoded(self) -> Decoded:
-        by_prefix = framing.of_prefix(self._buffer)
-        found = _different(self._how.schemas.find(by_prefix.named[0])) if by_prefix.alike else []
-        if len(found) == 1 and found[0].format == AVRO and not _any_in(self._headers):
+        named = None if _any_in(self._headers) else framing.of_all(self._array)
+        found = [] if named is None else _different(self._how.schemas.find(named))
+        if named is not None and len(found) == 1 and found[0].format == AVRO:
             # As good as always: all values name one schema and hold to it, and nothing is noted of each.
-            claim, read = self._of_all(found[0], by_prefix.named[0])
+            ((_, read),) = self._of(found[0], named, self._array, np.int64(framing.PREFIX), None)
+            claim = _Claim(named, found[0], read.message)
             if not read.status.any():
                 return self._result([claim], None, read.values, CONSTANTS.get(pa.string(), "ok", len(read.status)))
+            self._begin()
             self._settle(claim, np.arange(len(read.status)), read)
         else:
+            self._begin()
             if self._headers is not None:
                 for one in framing.of_headers(Headers(self._headers), self._how.part):
                     self._try(one)
-            self._try(by_prefix)
+            self._try(framing.of_prefix(self._buffer))
         if self._topics is not None:
             self._try_topics(self._topics)
         self._try_json()
         return self._made()
-
-    def _of_all(self, written: Written, named: Named) -> tuple[_Claim, _Read]:
-        """What becomes of all rows as values of a schema of Avro, after a prefix."""
-        ((_, read),) = self._of(written, named, self._array, np.int64(framing.PREFIX), self._open)
-        return _Claim(named, written, read.message), read
 
     def _made(self) -> Decoded:
         numbers = self._claim
@@ -511,12 +513,12 @@ class _Window:
     def _of(
         self, written: Written, named: Named, array: pa.Array, starts: Array, rows: Array
     ) -> Iterator[tuple[Array, _Read]]:
-        """What becomes of rows as values of a schema."""
+        """What becomes of rows as values of a schema. In Avro they are all in one, and ``rows`` is not looked at."""
         reader = self._how.reader
         as_json = written.format in BARE and reader is not None and reader.written.format == JSON
         if reader is not None and reader.written.format != written.format and not as_json:
             said = f"the value is {written.format.capitalize()}, and the type {reader.written.format.capitalize()}"
-            yield rows, self._none(len(rows), Status.UNRESOLVED, said)
+            yield rows, self._none(len(array), Status.UNRESOLVED, said)
             return
         try:
             self._mask = self._how.mask_of(written)
@@ -531,7 +533,7 @@ class _Window:
         except KwireError as error:
             said = " ".join(str(error).split())[:500]
             status = Status.TOO_LARGE if BEYOND in said else Status.UNSUPPORTED
-            yield rows, self._none(len(rows), status, f"{written}: {said}")
+            yield rows, self._none(len(array), status, f"{written}: {said}")
 
     def _none(self, rows: int, status: Status, said: str) -> _Read:
         return _Read(pa.nulls(rows, self._how.type), np.full(rows, int(status), np.int8), pa.repeat(said, rows))

@@ -36,7 +36,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from kwire.kernels.columns import begin_alike
+from kwire.kernels.engine import choose
 from kwire.records.headers import Headers
+from kwire.records.window import writable
 
 __all__ = [
     "KEY",
@@ -51,9 +54,11 @@ __all__ = [
     "guid_text",
     "index",
     "indexes",
+    "of_all",
     "of_headers",
     "of_prefix",
     "payloads",
+    "size_of",
     "taken",
 ]
 
@@ -115,15 +120,13 @@ class Named(NamedTuple):
 class Found(NamedTuple):
     """What the values of a column say: ``which`` of ``named`` (int32, -1: none), and where the payload begins (int64).
 
-    ``packed``: which payloads are compressed by zlib. ``alike``: all values say the same, after a prefix of ``PREFIX``
-    bytes.
+    ``packed``: which payloads are compressed by zlib.
     """
 
     which: Array
     named: list[Named]
     starts: Array
     packed: Array
-    alike: bool = False
 
 
 class Buffer(NamedTuple):
@@ -137,22 +140,14 @@ class Buffer(NamedTuple):
     @classmethod
     def of(cls, array: pa.Array) -> Buffer:
         """``array``: of ``binary`` or ``large_binary``. Nothing is copied."""
-        wide = pa.types.is_large_binary(array.type)
-        count, offset = len(array), array.offset
-        _, ends, data = array.buffers()
-        places = np.zeros(1, np.int64)
-        if ends is not None and count:
-            places = np.frombuffer(ends, np.int64 if wide else np.int32)[offset : offset + count + 1].astype(np.int64)
+        count, data = len(array), array.buffers()[2]
+        places = _ends(array).astype(np.int64)
         made = np.zeros(1, np.uint8) if data is None or not data.size else np.frombuffer(data, np.uint8)
         sizes = np.diff(places)
         if not array.null_count:
             return cls(made, places[:-1], sizes, np.ones(count, bool))
         valid = array.is_valid().to_numpy(zero_copy_only=False)
         return cls(made, places[:-1], np.where(valid, sizes, 0), valid)
-
-    def part(self, rows: slice) -> Buffer:
-        """That of some rows."""
-        return Buffer(self.data, self.begins[rows], self.sizes[rows], self.valid[rows])
 
     def heads(self) -> Array:
         """The first 5 bytes of each value as a little-endian number (uint64): byte 0 is the lowest. A shorter value has
@@ -220,6 +215,35 @@ class _Gathering:
         return Found(self.which, self.named, self.starts, self.packed)
 
 
+def _ends(array: pa.Array) -> Array:
+    """Where the values of an array begin, and where the last one ends."""
+    _, ends, _ = array.buffers()
+    if ends is None or not len(array):
+        return np.zeros(1, np.int64)
+    kind = np.int64 if pa.types.is_large_binary(array.type) else np.int32
+    return np.frombuffer(ends, kind)[array.offset : array.offset + len(array) + 1]
+
+
+def size_of(array: pa.Array) -> int:
+    """The bytes of all values of an array."""
+    ends = _ends(array)
+    return int(ends[-1]) - int(ends[0])
+
+
+def of_all(array: pa.Array) -> Named | None:
+    """The schema that all values of an array name by an id of ``PREFIX`` bytes. None: they name several or none, one is
+    null, or ``of_prefix`` has to look."""
+    data = array.buffers()[2]
+    if not len(array) or array.null_count or data is None:
+        return None
+    ends, found = _ends(array).astype(np.int64), writable(np.frombuffer(data, np.uint8))
+    head = found[ends[0] :][:PREFIX].tobytes()
+    if len(head) < PREFIX or head[0] or not any(head):
+        return None
+    alike = choose(size_of(array))(begin_alike)(found, ends, PREFIX)
+    return _confluent(int.from_bytes(head, "big")) if alike else None
+
+
 def of_prefix(values: Buffer) -> Found:
     """What the first bytes of values say."""
     heads = values.heads()
@@ -227,7 +251,7 @@ def of_prefix(values: Buffer) -> Found:
     if count and values.sizes.min() >= PREFIX and heads.min() == heads.max() and _is_id(heads[0]):
         # As good as always: nothing is made for each value.
         which, starts, packed = (np.broadcast_to(one, count) for one in (np.int32(0), np.int64(PREFIX), np.False_))
-        return Found(which, [_confluent(int(_ids(heads[0])))], starts, packed, alike=True)
+        return Found(which, [_confluent(int(_ids(heads[0])))], starts, packed)
     made = _Gathering(count)
     long = values.sizes >= PREFIX
     by_id = long & _is_id(heads)
