@@ -190,8 +190,8 @@ def decode(
         [(0, len(array))] if one else batch_ranges(Buffer.of(array).sizes, most=_WINDOW, most_rows=_ROWS)
     ):
         some = slice(first, last)
-        parts = (None if each is None else each[some] for each in (heads, names))
-        made.append(_Window(array[some], *parts, how).decoded())
+        one = _Window(array[some], None if heads is None else heads[some], None if names is None else names[some], how)
+        made.append(one.decoded())
     if not made:
         return _nothing(how.type)
     return made[0] if len(made) == 1 else Decoded(*(pa.concat_arrays(one) for one in zip(*made, strict=True)))
