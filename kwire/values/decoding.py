@@ -185,10 +185,10 @@ def decode(
     checks = validity.Budget(size) if found.validates else None
     how = _How(found, part, reader if text else None, mask, text, limits, Budget(limits), _Room(limits, size), checks)
     made = []
-    one = len(array) <= _ROWS and size <= _WINDOW
-    for first, last in (
-        [(0, len(array))] if one else batch_ranges(Buffer.of(array).sizes, most=_WINDOW, most_rows=_ROWS)
-    ):
+    cuts: Any = [(0, len(array))]
+    if not 0 < len(array) <= _ROWS or size > _WINDOW:
+        cuts = batch_ranges(Buffer.of(array).sizes, most=_WINDOW, most_rows=_ROWS)
+    for first, last in cuts:
         some = slice(first, last)
         one = _Window(array[some], None if heads is None else heads[some], None if names is None else names[some], how)
         made.append(one.decoded())
