@@ -20,10 +20,10 @@ import numpy as np
 
 from kwire.kernels.engine import kernel
 from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Status
-from kwire.kernels.numbers import SLACK, copy_wide, int64
+from kwire.kernels.numbers import SLACK, copy_wide, int64, load64
 from kwire.schema.keys import ApiKey
 
-__all__ = ["Columns", "Seen", "Stat", "columns_of", "frame_columns", "spread_texts"]
+__all__ = ["Columns", "Seen", "Stat", "begin_alike", "columns_of", "frame_columns", "spread_texts"]
 
 Array = Any
 
@@ -252,3 +252,22 @@ def spread_texts(numbers: Array, ends: Array, texts: Array, offsets: Array, out:
         at += size
     offsets[numbers.shape[0]] = at
     return at
+
+
+@kernel
+def begin_alike(data: Array, ends: Array, size: int) -> bool:
+    """Whether all values begin with the same ``size`` bytes, 8 at most. They lie one after the other in ``data``, and
+    end at ``ends[1:]``. False as well where ``data`` has no 8 bytes from the beginning of each on."""
+    last = int64(data.shape[0] - 8)
+    other = np.uint64(64 - 8 * size)
+    first = int64(ends[0])
+    if first < 0 or first > last:
+        return False
+    head = load64(data, first) << other
+    good = True
+    for k in range(ends.shape[0] - 1):
+        begin = int64(ends[k])
+        if begin < 0 or begin > last:
+            return False
+        good = good & (load64(data, begin) << other == head) & (int64(ends[k + 1]) - begin >= size)
+    return good

@@ -180,13 +180,15 @@ def decode(
     for what, column in (("headers", heads), ("topics", names)):
         if column is not None and len(column) != len(array):
             raise KwireError(f"{what} are of {len(column)} records, and there are {len(array)} values")
-    sizes = Buffer.of(array).sizes
     text = reader is not CHECKED
-    size = int(sizes.sum())
+    size = framing.size_of(array)
     checks = validity.Budget(size) if found.validates else None
     how = _How(found, part, reader if text else None, mask, text, limits, Budget(limits), _Room(limits, size), checks)
     made = []
-    for first, last in batch_ranges(sizes, most=_WINDOW, most_rows=_ROWS):
+    cuts: Any = [(0, len(array))]
+    if not 0 < len(array) <= _ROWS or size > _WINDOW:
+        cuts = batch_ranges(Buffer.of(array).sizes, most=_WINDOW, most_rows=_ROWS)
+    for first, last in cuts:
         some = slice(first, last)
         one = _Window(array[some], None if heads is None else heads[some], None if names is None else names[some], how)
         made.append(one.decoded())
@@ -323,10 +325,16 @@ class _Window:
     """Some values that are decoded at once."""
 
     def __init__(self, array: pa.Array, headers: pa.Array | None, topics: pa.Array | None, how: _How) -> None:
-        rows = len(array)
         self._array, self._how, self._headers = array, how, headers
-        self._buffer = Buffer.of(array)
         self._topics = topics
+        self._mask = how.mask
+        """For the schema that is being read: it may say by tags what is masked."""
+
+    def _begin(self) -> None:
+        """Makes what is noted of each row."""
+        array, how = self._array, self._how
+        rows = len(array)
+        self._buffer = Buffer.of(array)
         self._open = self._buffer.valid.copy()
         self._status = np.full(rows, int(Status.NO_SCHEMA), np.int8)
         self._claims: dict[_Claim, int] = {}
@@ -335,37 +343,51 @@ class _Window:
         """Which are JSON that has a schema, and does not hold to it: that they are JSON at all says nothing then."""
         self._values = _Pieces(rows, how.type)
         self._errors = _Pieces(rows, pa.string())
-        self._mask = how.mask
-        """For the schema that is being read: it may say by tags what is masked."""
 
     def decoded(self) -> Decoded:
-        if self._headers is not None:
-            for found in framing.of_headers(Headers(self._headers), self._how.part):
-                self._try(found)
-        self._try(framing.of_prefix(self._buffer))
+        named = None if _any_in(self._headers) else framing.of_all(self._array)
+        found = [] if named is None else _different(self._how.schemas.find(named))
+        if named is not None and len(found) == 1 and found[0].format == AVRO:
+            # As good as always: all values name one schema and hold to it, and nothing is noted of each.
+            ((_, read),) = self._of(found[0], named, self._array, np.int64(framing.PREFIX), None)
+            claim = _Claim(named, found[0], read.message)
+            if not read.status.any():
+                return self._result([claim], None, read.values, CONSTANTS.get(pa.string(), "ok", len(read.status)))
+            self._begin()
+            self._settle(claim, np.arange(len(read.status)), read)
+        else:
+            self._begin()
+            if self._headers is not None:
+                for one in framing.of_headers(Headers(self._headers), self._how.part):
+                    self._try(one)
+            self._try(framing.of_prefix(self._buffer))
         if self._topics is not None:
             self._try_topics(self._topics)
         self._try_json()
         return self._made()
 
     def _made(self) -> Decoded:
-        claims = list(self._claims)
         numbers = self._claim
-        rows = len(numbers)
-        # Most windows have one schema, and no value that fails: then all columns are the same in each row.
-        alike = rows > 0 and len(claims) == 1 and bool((self._status == Status.OK).all() and self._buffer.valid.all())
-        at = None if alike else pa.array(numbers, mask=numbers < 0)
-        words = (
-            CONSTANTS.get(pa.string(), "ok", rows)
-            if alike
-            else pa.array(WORDS).take(pa.array(self._status, mask=~self._buffer.valid))
-        )
+        words = pa.array(WORDS).take(pa.array(self._status, mask=~self._buffer.valid))
+        at = pa.array(numbers, mask=numbers < 0)
+        return self._result(list(self._claims), at, self._values.array(), words, self._errors.array())
+
+    def _result(
+        self,
+        claims: list[_Claim],
+        at: pa.Array | None,
+        values: pa.Array,
+        words: pa.Array,
+        errors: pa.Array | None = None,
+    ) -> Decoded:
+        """``at``: the claim of each row. None: all have the first one, and no error."""
+        rows = len(words)
 
         def column(values: list[Any], type_: pa.DataType) -> pa.Array:
             return CONSTANTS.get(type_, values[0], rows) if at is None else pa.array(values, type_).take(at)
 
         return Decoded(
-            values=self._values.array(),
+            values=values,
             framing=column([FRAMINGS[one.named.framing] for one in claims], pa.string()),
             format=column([one.written and one.written.format for one in claims], pa.string()),
             schema_id=column([_id_of(one) for one in claims], pa.int64()),
@@ -373,7 +395,7 @@ class _Window:
             schema=column([_name_of(one) for one in claims], pa.string()),
             message=column([one.message for one in claims], pa.string()),
             status=words,
-            error=self._errors.array(),
+            error=CONSTANTS.get(pa.string(), None, rows) if errors is None else errors,
         )
 
     # -- claims
@@ -500,12 +522,12 @@ class _Window:
     def _of(
         self, written: Written, named: Named, array: pa.Array, starts: Array, rows: Array
     ) -> Iterator[tuple[Array, _Read]]:
-        """What becomes of rows as values of a schema."""
+        """What becomes of rows as values of a schema. In Avro they are all in one, and ``rows`` is not looked at."""
         reader = self._how.reader
         as_json = written.format in BARE and reader is not None and reader.written.format == JSON
         if reader is not None and reader.written.format != written.format and not as_json:
             said = f"the value is {written.format.capitalize()}, and the type {reader.written.format.capitalize()}"
-            yield rows, self._none(len(rows), Status.UNRESOLVED, said)
+            yield rows, self._none(len(array), Status.UNRESOLVED, said)
             return
         try:
             self._mask = self._how.mask_of(written)
@@ -520,7 +542,7 @@ class _Window:
         except KwireError as error:
             said = " ".join(str(error).split())[:500]
             status = Status.TOO_LARGE if BEYOND in said else Status.UNSUPPORTED
-            yield rows, self._none(len(rows), status, f"{written}: {said}")
+            yield rows, self._none(len(array), status, f"{written}: {said}")
 
     def _none(self, rows: int, status: Status, said: str) -> _Read:
         return _Read(pa.nulls(rows, self._how.type), np.full(rows, int(status), np.int8), pa.repeat(said, rows))
@@ -775,6 +797,11 @@ def writer_name(schema: Any) -> str | None:
     """The full name of a record, an enum or a fixed type of Avro."""
     name: str | None = getattr(schema.type, "name", None)
     return name
+
+
+def _any_in(headers: pa.Array | None) -> bool:
+    """Whether any record has headers."""
+    return headers is not None and len(headers.flatten()) > 0
 
 
 def _groups(which: Array, open_: Array) -> Iterator[tuple[int, Array]]:

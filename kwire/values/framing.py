@@ -36,11 +36,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from kwire.kernels.columns import begin_alike
+from kwire.kernels.engine import choose
 from kwire.records.headers import Headers
+from kwire.records.window import writable
 
 __all__ = [
     "KEY",
     "PARTS",
+    "PREFIX",
     "VALUE",
     "Buffer",
     "Found",
@@ -50,9 +54,11 @@ __all__ = [
     "guid_text",
     "index",
     "indexes",
+    "of_all",
     "of_headers",
     "of_prefix",
     "payloads",
+    "size_of",
     "taken",
 ]
 
@@ -134,12 +140,8 @@ class Buffer(NamedTuple):
     @classmethod
     def of(cls, array: pa.Array) -> Buffer:
         """``array``: of ``binary`` or ``large_binary``. Nothing is copied."""
-        wide = pa.types.is_large_binary(array.type)
-        count, offset = len(array), array.offset
-        _, ends, data = array.buffers()
-        places = np.zeros(1, np.int64)
-        if ends is not None and count:
-            places = np.frombuffer(ends, np.int64 if wide else np.int32)[offset : offset + count + 1].astype(np.int64)
+        count, data = len(array), array.buffers()[2]
+        places = _ends(array).astype(np.int64)
         made = np.zeros(1, np.uint8) if data is None or not data.size else np.frombuffer(data, np.uint8)
         sizes = np.diff(places)
         if not array.null_count:
@@ -209,29 +211,53 @@ class _Gathering:
         self.which[rows] = found
         self.starts[rows] = start
 
-    def add_all(self, named: Named, start: int) -> None:
-        """All rows have the same name."""
-        self.which[:] = len(self.named)
-        self.named.append(named)
-        self.starts[:] = start
-
     def done(self) -> Found:
         return Found(self.which, self.named, self.starts, self.packed)
 
 
+def _ends(array: pa.Array) -> Array:
+    """Where the values of an array begin, and where the last one ends."""
+    _, ends, _ = array.buffers()
+    if ends is None or not len(array):
+        return np.zeros(1, np.int64)
+    kind = np.int64 if pa.types.is_large_binary(array.type) else np.int32
+    return np.frombuffer(ends, kind)[array.offset : array.offset + len(array) + 1]
+
+
+def size_of(array: pa.Array) -> int:
+    """The bytes of all values of an array."""
+    ends = _ends(array)
+    return int(ends[-1]) - int(ends[0])
+
+
+def of_all(array: pa.Array) -> Named | None:
+    """The schema that all values of an array name by an id of ``PREFIX`` bytes. None: they name several or none, one is
+    null, or ``of_prefix`` has to look."""
+    data = array.buffers()[2]
+    if not len(array) or array.null_count or data is None:
+        return None
+    ends, found = _ends(array).astype(np.int64), writable(np.frombuffer(data, np.uint8))
+    head = found[ends[0] :][:PREFIX].tobytes()
+    if len(head) < PREFIX or head[0] or not any(head):
+        return None
+    alike = choose(size_of(array))(begin_alike)(found, ends, PREFIX)
+    return _confluent(int.from_bytes(head, "big")) if alike else None
+
+
 def of_prefix(values: Buffer) -> Found:
     """What the first bytes of values say."""
-    made = _Gathering(len(values.sizes))
     heads = values.heads()
-    long = values.sizes >= _SHORTEST
-    # No registry gives the id 0: what begins with five zeros has eight bytes for its id.
-    by_id = long & (heads & _FIRST_BYTE == 0) & (heads != 0)
-    if len(heads) and by_id.all() and heads.min() == heads.max():
-        made.add_all(_confluent(int(heads[0].byteswap()) >> 24), 5)
-        return made.done()
+    count = len(heads)
+    if count and values.sizes.min() >= PREFIX and heads.min() == heads.max() and _is_id(heads[0]):
+        # As good as always: nothing is made for each value.
+        which, starts, packed = (np.broadcast_to(one, count) for one in (np.int32(0), np.int64(PREFIX), np.False_))
+        return Found(which, [_confluent(int(_ids(heads[0])))], starts, packed)
+    made = _Gathering(count)
+    long = values.sizes >= PREFIX
+    by_id = long & _is_id(heads)
     rows = np.flatnonzero(by_id)
     if len(rows):
-        made.add(rows, pa.array((heads[rows].byteswap() >> np.uint64(24)).view(np.int64)), 5, _confluent)
+        made.add(rows, pa.array(_ids(heads[rows])), PREFIX, _confluent)
     rows = np.flatnonzero(long & ~by_id)
     first = heads[rows] & _FIRST_BYTE
     for byte, add in _BY_FIRST.items():
@@ -241,10 +267,19 @@ def of_prefix(values: Buffer) -> Found:
     return made.done()
 
 
-_SHORTEST: Final = 5
-"""Bytes of the shortest prefix."""
+PREFIX: Final = 5
+"""Bytes of the shortest prefix, which has an id."""
 _FIVE_BYTES: Final = np.uint64(0xFFFFFFFFFF)
 _FIRST_BYTE: Final = np.uint64(0xFF)
+
+
+def _is_id(heads: Any) -> Any:
+    """Whether values begin with an id. No registry gives the id 0: five zeros are followed by eight bytes of one."""
+    return (heads & _FIRST_BYTE == 0) & (heads != 0)
+
+
+def _ids(heads: Any) -> Any:
+    return (heads.byteswap() >> np.uint64(24)).astype(np.int64)
 
 
 def _confluent(id_: int) -> Named:

@@ -62,7 +62,7 @@ def _valid(node: Node, columns: Columns) -> pa.Buffer | None:
     if node.valid is None:
         return None
     found = columns.bytes(node.valid.number)
-    return None if found.all() else _bits(found)
+    return None if found.view(np.bool_).all() else _bits(found)
 
 
 def _bits(found: Array) -> pa.Buffer:

@@ -82,7 +82,7 @@ def decode(
     array: pa.Array,
     writers: Sequence[Schema],
     which: Array | None = None,
-    starts: Array | None = None,
+    starts: Array | int | None = None,
     reader: Schema | None = None,
     *,
     limits: Limits = DEFAULT_LIMITS,
@@ -93,7 +93,7 @@ def decode(
 
     - ``writers``: the schemas that values were written with.
     - ``which``: for each row the number of its schema, int32; a negative one makes the row null. By default 0.
-    - ``starts``: for each row the byte at which its value begins, after what frames it. By default 0.
+    - ``starts``: the byte at which a value begins, after what frames it: for each row, or one for all. By default 0.
     - ``reader``: the schema of the column, by default the last of ``writers``.
     - ``spark``, ``recursive``: see ``Schema.arrow_type``.
 
@@ -111,7 +111,7 @@ def coded(
     array: pa.Array,
     writers: Sequence[Schema],
     which: Array | None = None,
-    starts: Array | None = None,
+    starts: Array | int | None = None,
     reader: Schema | None = None,
     *,
     limits: Limits = DEFAULT_LIMITS,
@@ -130,7 +130,7 @@ def coded(
 
 class _Decoding:
     def __init__(
-        self, array: pa.Array, programs: Programs, which: Array | None, starts: Array | None, limits: Limits
+        self, array: pa.Array, programs: Programs, which: Array | None, starts: Array | int | None, limits: Limits
     ) -> None:
         self.programs = programs
         rows = self.rows = len(array)
@@ -138,8 +138,8 @@ class _Decoding:
         self.origins = self.begins
         """Where the bytes of each row begin, with what frames the value."""
         if starts is not None:
-            if len(starts) != rows:
-                raise ValueError("starts must have a number for each row")
+            if np.shape(starts) not in ((), (rows,)):
+                raise ValueError("starts must be a number, or one for each row")
             self.begins = self.begins + np.asarray(starts, np.int64)
         if rows and (self.begins.min() < 0 or self.ends.max() > len(self.buffer)):
             raise ValueError("values lie outside of their array")

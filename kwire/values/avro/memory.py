@@ -38,8 +38,6 @@ Array = Any
 
 LEAST: Final = 16
 """Bytes that an item counts for at least."""
-KEPT: Final = 64 << 20
-"""Bytes up to which memory may have been used before: those of a window of records."""
 MOST_ROWS: Final = (1 << 31) - 2
 MOST_BYTES: Final = (1 << 31) - 1
 _ALIGNED: Final = 64
@@ -47,10 +45,9 @@ _OFFSET: Final = 4
 
 
 def _fresh(size: int) -> Array:
-    """Memory for so many bytes, whatever they are. Arrow's own allocator keeps pages that were used before. Making new
-    ones takes the system longer than it takes to fill them. Of much memory none is kept: then numpy asks for large
-    pages."""
-    if size <= KEPT and pa.default_memory_pool().backend_name == "mimalloc":
+    """Memory for so many bytes, whatever they are. Arrow's own allocator keeps pages for a while that were used before,
+    and asks for large ones. Making new ones takes the system longer than it takes to fill them."""
+    if pa.default_memory_pool().backend_name == "mimalloc":
         return np.frombuffer(pa.allocate_buffer(size), np.uint8)
     return np.empty(size, np.uint8)
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from kwire.kernels.columns import Seen, Stat, columns_of, frame_columns, spread_texts
+from kwire.kernels.columns import Seen, Stat, begin_alike, columns_of, frame_columns, spread_texts
 from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import ABSENT, CONNECTION, FRAME
 from kwire.kernels.numbers import SLACK
@@ -107,3 +107,27 @@ def test_texts_are_spread_over_rows(engine: Engine) -> None:
     assert found == [words[one] for one in numbers]
     with pytest.raises(ValueError, match="outside"):
         engine(spread_texts)(numbers, ends, texts, offsets, out[:-1])
+
+
+@pytest.mark.parametrize(
+    ("values", "alike"),
+    [
+        ([b"headA", b"headBcd", b"head"], True),
+        ([b"head", b"heap"], False),
+        ([b"heap", b"head", b"head"], False),
+        ([b"head", b"hea", b"head"], False),
+        ([b"hea", b"head"], False),
+        ([b"head"], True),
+        ([b"", b""], False),
+    ],
+)
+def test_values_that_begin_alike(values: list[bytes], alike: bool, engine: Engine) -> None:
+    data = np.frombuffer(b"before" + b"".join(values) + b"d" * 8, np.uint8).copy()
+    ends = np.cumsum([6, *map(len, values)])
+    assert bool(engine(begin_alike)(data, ends, 4)) is alike
+
+
+@pytest.mark.parametrize("ends", [[0, 4, 8], [4, 8, 12], [-1, 4], [-20, -10], [2, -9, 4], [0, 1 << 40, 4]])
+def test_what_lies_outside_begins_like_nothing(ends: list[int], engine: Engine) -> None:
+    data = np.frombuffer(b"headhead", np.uint8).copy()
+    assert not engine(begin_alike)(data, np.array(ends), 4)

@@ -241,6 +241,28 @@ def test_rows_are_the_same_alone_and_together_in_any_window(monkeypatch: pytest.
     assert rows(values, schemas, topics="orders") == together
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("typed", [False, True])
+def test_values_that_all_name_one_schema_are_what_they_are_among_others(share: float, typed: bool) -> None:
+    chance = random.Random(5)
+    bare = Written("avro", PAIR, id=3, subject="orders-value")
+    schemas = of(ORDERS, bare)
+    reader = Reader.of(ORDERS, schemas) if typed else None
+    values: list[bytes | None] = []
+    for number in range(200):
+        value = framed(1, avro(ORDER, id=number, who=f"{number}"))
+        if chance.random() < share:
+            value = value[: chance.randrange(5, len(value))] + chance.randbytes(chance.randrange(4))
+        values.append(value)
+    others = pa.array([[{"key": "trace", "value": b"1"}]] * len(values), HEADERS)
+    for topics in (None, "orders"):
+        found = rows(values, schemas, topics=topics, reader=reader)
+        assert found == rows(values, schemas, topics=topics, reader=reader, headers=others)
+        assert ({row["status"] for row in found} == {"ok"}) is (share == 0.0)
+    none = pa.array([[]] * len(values), HEADERS)
+    assert rows(values, schemas, reader=reader, headers=none) == rows(values, schemas, reader=reader, headers=others)
+
+
 def test_a_reader_makes_one_type_of_many_schemas() -> None:
     newer = json.loads(ORDER)
     newer["fields"].append({"name": "note", "type": ["null", "string"], "default": None})

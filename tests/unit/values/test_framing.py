@@ -72,6 +72,29 @@ def test_rows_do_not_depend_on_the_rows_beside_them() -> None:
     assert [found.named[at] if at >= 0 else None for at in found.which.tolist()] == [one for one, _, _ in expected]
 
 
+@pytest.mark.parametrize("type_", [pa.binary(), pa.large_binary()])
+def test_an_array_names_a_schema_where_all_of_its_values_do(type_: pa.DataType) -> None:
+    def of_all(values: list[bytes | None]) -> Named | None:
+        return framing.of_all(pa.array([b"before", *values, b"after it"], type_).slice(1, len(values)))
+
+    one, other = b"\0\0\0\0\7", b"\0\0\0\1\7"
+    assert of_all([one, one + b"payload", one]) == Named(Framing.CONFLUENT, Space.ID, 7)
+    assert of_all([other]) == Named(Framing.CONFLUENT, Space.ID, 263)
+    none: list[list[bytes | None]] = [
+        [one, other],
+        [one, None],
+        [one, one[:4]],
+        [b"\0" * 9],
+        [b"\1" + GUID.bytes],
+        [],
+        [b""],
+    ]
+    assert [of_all(each) for each in none] == [None] * len(none)
+    # Nothing after it: one by one they name it all the same.
+    assert framing.of_all(pa.array([one, one], type_)) is None
+    assert named([one, one]) == [(Named(Framing.CONFLUENT, Space.ID, 7), 5, False)] * 2
+
+
 @pytest.mark.parametrize("payload", [b"", b"x", b"payload of a value"])
 def test_a_column_of_one_id_is_as_its_rows(payload: bytes) -> None:
     value = b"\0" + struct.pack(">I", 17) + payload
