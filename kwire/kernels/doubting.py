@@ -754,6 +754,22 @@ def _forget_doubted(capture: Capture, conn: Any, number: int) -> None:
 
 
 @kernel
+def _all_answers_there(window: Window, capture: Capture, scratch: Scratch) -> bool:
+    """Whether the answers go on from where they were read up to their FIN, without a hole."""
+    pieces = window.pieces
+    other = scratch.readers[1]
+    answers = capture.streams[other.stream]
+    first = other.piece if other.reading == 1 else other.first
+    while first < other.seen and pieces[first].pos + pieces[first].len <= answers.next:
+        first += 1
+    if first >= other.seen:
+        return 0 <= answers.next == answers.end
+    _, end = _turn_end(pieces, first, int64(other.seen), int64(NEVER))
+    there: bool = pieces[first].pos <= answers.next and end >= 0 and end == answers.end
+    return there
+
+
+@kernel
 def _leads_on(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any) -> int:
     """Whether requests follow one another, from the one at the current position to one which is certain or to the end
     of the stream, without a hole: YES, NO or NEED_MORE. No value is the end of a request, so none of them is one. The
@@ -791,6 +807,9 @@ def _leads_on(window: Window, capture: Capture, table: Apis, scratch: Scratch, r
     if (said == NEED_MORE and ends) or (said == YES and spoken & (BATCHES | PRODUCES_OLD) != BATCHES):
         said = int64(NO)
     border = int64(reader.pos)
+    if said == YES and data[border - 1 + reader.shift] == 0 and _all_answers_there(window, capture, scratch):
+        # None is to this request. So its last byte may be what follows a value: no headers, no tagged fields.
+        said = int64(NO)
     reader.pos, reader.piece = began, piece
     # The last frame in a value may say that it goes on behind that, up to a frame that is certain.
     while said == YES and began < border:

@@ -301,9 +301,20 @@ def test_the_answer_behind_a_hole_in_the_answers_acknowledges_its_request(engine
 
 
 @engines
-@pytest.mark.parametrize(("ends", "old", "certain"), [(True, False, True), (False, False, False), (True, True, False)])
-def test_requests_up_to_the_end_of_the_stream_are_certain(engine: Engine, ends: bool, old: bool, certain: bool) -> None:
-    """Not where a value may be the last of a frame: in message sets."""
+@pytest.mark.parametrize(
+    ("ends", "old", "heard", "certain"),
+    [
+        (True, False, False, True),
+        (True, False, True, False),
+        (False, False, False, False),
+        (True, True, False, False),
+    ],
+)
+def test_requests_up_to_the_end_of_the_stream_are_certain(
+    engine: Engine, ends: bool, old: bool, heard: bool, certain: bool
+) -> None:
+    """Not where a value may be the last of a frame: in message sets, and where the last byte is a zero, with which a
+    frame around may end. Then there is no answer up to the FIN of the broker."""
     talk = Connection().open().send(produce(1, b"v")).answer(produce_answer(1))
     if old:
         batch = records.encode([records.Record(None, bytes(200))], magic=1)
@@ -315,7 +326,7 @@ def test_requests_up_to_the_end_of_the_stream_are_certain(engine: Engine, ends: 
         talk.send(metadata(number, LARGE))
     talk = talk.close() if ends else talk
     with using(engine):
-        found = statuses(without(talk, gone))
+        found = statuses(without(talk, gone, *((len(talk.packets) - 1,) if ends and not heard else ())))
     assert [row[3] for row in found if row[2] in (4, 5, 6)] == ["ok" if certain else "unconfirmed"] * 3
 
 
@@ -879,3 +890,21 @@ def test_a_fetch_that_ends_its_session_is_sent_while_another_is_under_way(
     with using(engine):
         found = statuses(without(talk, gone))
     assert ("response", "Fetch", 4, status) in found
+
+
+@engines
+def test_the_last_request_in_a_value_may_borrow_a_byte_from_the_frame_around(engine: Engine) -> None:
+    """It is cut by its last byte, a zero. The count of headers behind the value is one, and the FIN comes next."""
+    chain = [sized(metadata(number, LARGE)) for number in range(5, 8)] + [sized(produce(8, b"v"))]
+    value = b"".join(chain)[:-1]
+    frame = sized(produce(4, value))
+    assert frame.endswith(b"".join(chain))
+    talk = in_turn(3)
+    gone = len(talk.packets)
+    talk.send_raw(frame[: frame.index(chain[0])])
+    for one in chain:
+        talk.send_raw(one)
+    talk.answer(produce_answer(4)).close()
+    with using(engine):
+        found = statuses(without(talk, gone))
+    assert {row[2] for row in found if row[0] == "request" and row[3] == "ok"} == {1, 2, 3}
