@@ -108,9 +108,20 @@ PACKAGES: Final = {
         ),
     ),
     "capture": Package(
-        ("capture",), ("unit/capture", "regressions/test_captures.py", "unit/kernels/test_tracking.py"), "machine"
+        ("capture",),
+        (
+            *("unit/capture", "regressions/test_captures.py", "unit/kernels/test_tracking.py"),
+            "unit/tables/test_connections.py",
+        ),
+        "machine",
     ),
     "log": Package(("log",), ("unit/log",)),
+    "history": Package(("history",), ("unit/history", "unit/tables/test_journeys_of_captures.py"), "machine"),
+    "values": Package(
+        ("values",),
+        ("unit/values", "unit/tables/test_values.py", "unit/tables/test_typed.py", "property/test_values.py"),
+        "machine",
+    ),
 }
 
 
@@ -381,7 +392,8 @@ def _judges(name: str, module: str, line: int, source: _Source, reach: Reach) ->
         tests = set(every)
         stem = Path(module).stem
         files = (_checkout(name) / "tests" / "unit").rglob(f"test_{stem}.py")
-        named = sorted(str(one.relative_to(_checkout(name))) for one in files)
+        # Those of the house look at the whole tree.
+        named = sorted(str(one.relative_to(_checkout(name))) for one in files if one.parent.name != "house")
     # First those that reach little, and take little time: hardly any mutant survives those.
     ordered = sorted(tests, key=lambda one: (every[one] * (0.1 + reach.seconds.get(one, 0.0)), one))
     return [*named, *ordered]
@@ -575,7 +587,8 @@ def _judge(name: str, module: str, items: list[Any], about: tuple[Reach, float, 
             source.text.splitlines(), text.splitlines(), f"a/{module}", f"b/{module}", "", "", 3, ""
         )
         outcome = TestOutcome.SURVIVED if code in (0, 5) else TestOutcome.KILLED
-        result = WorkResult(WorkerOutcome.NORMAL, output.read_text(errors="replace")[-2000:], outcome, "\n".join(lines))
+        said = output.read_text(errors="replace")[-2000:] if tests else ""
+        result = WorkResult(WorkerOutcome.NORMAL, said, outcome, "\n".join(lines))
         with use_db(database, WorkDB.Mode.open) as work:
             work.set_result(item.job_id, result)
         print(

@@ -43,6 +43,52 @@ def check(data: bytes, at: Sequence[int], table: str = "frames", expected: list[
     assert compared(found) == compared(expected)
 
 
+# --- what a scan keeps ------------------------------------------------------------------------------------------------
+
+
+def scanned(*files: bytes, **options: Any) -> list[Row]:
+    """What a scan of files that follow each other knows of each connection."""
+    found: list[Row] = scan([io.BytesIO(one) for one in files], **options).edges.to_pylist()
+    return found
+
+
+def test_a_scan_says_which_connections_began_in_it() -> None:
+    whole = exchange(Connection().open(), 2).packets
+    assert [row["began"] for row in scanned(pcap(whole))] == [True]
+    assert [row["began"] for row in scanned(pcap(whole[3:]))] == [False]
+
+
+def test_a_connection_that_ended_concerns_no_other_file_unless_bytes_are_missing() -> None:
+    whole = exchange(Connection().open(), 2).close().packets
+    assert scanned(pcap(whole)) == []
+    for k in [number for number, packet in enumerate(whole) if packet.payload]:
+        assert len(scanned(pcap([*whole[:k], *whole[k + 1 :]]))) == 1
+
+
+def test_a_head_goes_on_until_responses_have_come() -> None:
+    """One packet of a window after the other: as many as the truth may differ for, and no more."""
+    whole = exchange(Connection().open(), 40).packets[3:]
+    asked = [packet for packet in whole if packet.dst[1] == 9092]
+    (row,) = scanned(*cut(pcap(asked), range(1, len(asked))))
+    assert len(row["head"]) == len(asked) == 40
+    (row,) = scanned(*cut(pcap(whole), range(1, len(whole))))
+    assert 1 < len(row["head"]) < 40
+
+
+@pytest.mark.parametrize("client", ["10.0.0.1", "10.0.0.3"])
+def test_a_head_goes_on_while_a_response_is_incomplete(client: str) -> None:
+    answer = sized(metadata_answer(41))
+    one = exchange(Connection(client=(client, 40_000)).open(), 40)
+    one.send(metadata(41)).answer_raw(answer[:9])
+    half = len(one.packets)
+    one.answer_raw(answer[9:]).send(metadata(42)).answer(metadata_answer(42))
+    # The end that is captured first is A, whether it asks or answers.
+    for first in (3, 4):
+        for end, count in ((half, len(one.packets)), (half + 1, half + 1)):
+            (row,) = scanned(pcap(one.packets[first:end]), pcap(one.packets[end:]))
+            assert len(row["head"]) == count - first
+
+
 # --- golden captures --------------------------------------------------------------------------------------------------
 
 CUTS = {
