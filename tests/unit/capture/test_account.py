@@ -101,6 +101,26 @@ def test_connections_without_frames_are_counted_by_reason_and_port() -> None:
     assert reading.tracker.left_out() == []
 
 
+def test_only_the_ports_of_most_connections_are_named() -> None:
+    many = [
+        packet
+        for number in range(11)
+        for packet in Connection(("10.0.0.1", 4000 + number), ("10.0.0.2", 100 + number)).open().send(b"GET /").packets
+    ]
+    reading = Reading(io.BytesIO(pcap(many)))
+    assert sum(map(len, reading)) == 0
+    (said,) = reading.tracker.left_out()
+    assert said.endswith("port 107: 1, 3 other ports: 3)")
+
+
+def test_what_the_capture_cuts_off_is_not_captured() -> None:
+    whole = exchange(count=3).packets
+    for k in [number for number, packet in enumerate(whole) if packet.payload]:
+        cut = pcap([whole[k]], snaplen=54)[24:]
+        data = pcap(whole[:k]) + cut + pcap(whole[k + 1 :])[24:]
+        assert balanced(account(data)).captured == sum(len(one.payload) for one in whole) - len(whole[k].payload)
+
+
 def test_what_is_lost_in_a_stream_and_at_its_end_is_missing_and_in_rows() -> None:
     # What follows the last request says that it was sent.
     *rest, last = exchange(count=2).send(metadata(3)).packets

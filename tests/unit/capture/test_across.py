@@ -15,9 +15,12 @@ from made_captures import exchange
 from packets import Connection, metadata, metadata_answer, pcap, produce, produce_answer, sized
 from split_captures import Row, compared, parts_of, rows_of
 
-from kwire.capture.across import LATER_WINDOWS, scan
+from kwire.capture import across
+from kwire.capture.across import LATER_WINDOWS, scan, still_open
 from kwire.capture.compressed import DamagedError
+from kwire.capture.joining import digest
 from kwire.capture.parts import Part
+from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError
 from kwire.tables.reading import read
 from kwire.testing import packets
@@ -87,6 +90,35 @@ def test_a_head_goes_on_while_a_response_is_incomplete(client: str) -> None:
         for end, count in ((half, len(one.packets)), (half + 1, half + 1)):
             (row,) = scanned(pcap(one.packets[first:end]), pcap(one.packets[end:]))
             assert len(row["head"]) == count - first
+
+
+def test_heads_that_are_too_large_together_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = exchange(Connection().open(), 3).packets[3:]
+    (row,) = scanned(pcap(whole))
+    assert len(row["head"]) == len(whole)
+    monkeypatch.setattr(across, "MOST_HEADS", 100)
+    (row,) = scanned(pcap(whole))
+    assert (row["head"], row["agreed"]) == ([], None)
+
+
+def test_a_stream_that_ended_at_its_first_byte_is_another_state() -> None:
+    tracker = Tracker()
+    tracker.feed(pcap(exchange().packets))
+    (row,) = tracker.save().to_pylist()
+    row["a_to_b"]["end"] = -1
+    ended = {**row, "a_to_b": {**row["a_to_b"], "end": 1}}
+    assert digest(row) != digest(ended)
+
+
+def test_connections_of_long_ago_are_not_open_any_more() -> None:
+    first, second = (exchange(Connection(client=("10.0.0.1", port), time=port * 10**9).open()) for port in (1000, 2000))
+    tracker = Tracker()
+    tracker.feed(pcap([*first.packets, *second.packets]))
+    ports = {
+        since: sorted(one["a_port"] for one in still_open(tracker, since).column("connection").to_pylist())
+        for since in (None, 1, 1500 * 10**9, 3000 * 10**9)
+    }
+    assert list(ports.values()) == [[1000, 2000], [1000, 2000], [2000], []]
 
 
 # --- golden captures --------------------------------------------------------------------------------------------------
