@@ -378,7 +378,7 @@ class _Source:
 
 
 def _judges(name: str, module: str, line: int, source: _Source, reach: Reach) -> list[str]:
-    """The tests of a line, in the order in which they judge."""
+    """The tests of a line and those beside them, in the order in which they judge."""
     lines = reach.lines.get(module, {})
     every: dict[str, int] = {}
     for by in lines.values():
@@ -394,9 +394,12 @@ def _judges(name: str, module: str, line: int, source: _Source, reach: Reach) ->
         files = (_checkout(name) / "tests" / "unit").rglob(f"test_{stem}.py")
         # Those of the house look at the whole tree.
         named = sorted(str(one.relative_to(_checkout(name))) for one in files if one.parent.name != "house")
+    # What a process makes once, such as a codec, is reached by the first test of a file, and all others use it.
+    files = {one.partition("::")[0] for one in tests}
+    others = {one for one in every if one.partition("::")[0] in files} - tests
     # First those that reach little, and take little time: hardly any mutant survives those.
-    ordered = sorted(tests, key=lambda one: (every[one] * (0.1 + reach.seconds.get(one, 0.0)), one))
-    return [*named, *ordered]
+    costs = {one: count * (0.1 + reach.seconds.get(one, 0.0)) for one, count in every.items()}
+    return [*named, *(one for some in (tests, others) for one in sorted(some, key=lambda one: (costs[one], one)))]
 
 
 # --- What a mutant cannot change --------------------------------------------------------------------------------------
@@ -562,6 +565,9 @@ def _judge(name: str, module: str, items: list[Any], about: tuple[Reach, float, 
     def judged(tests: list[str], text: str) -> int:
         def run() -> int:
             sys.meta_path.insert(0, _Changed(_dotted(Path(module)), _checkout(name) / module, text))
+            # What is kept on disk was made by the source of the file, and is that of others too.
+            kept = importlib.import_module("kwire.kernels.cache")
+            kept.read, kept.write = (lambda _: None), (lambda *_: None)  # type: ignore[attr-defined]
             return _pytest(name, tests, _Limit(reach.seconds), "-x", "--tb=short")
 
         return _forked(run, output, alone=True)
