@@ -108,9 +108,20 @@ PACKAGES: Final = {
         ),
     ),
     "capture": Package(
-        ("capture",), ("unit/capture", "regressions/test_captures.py", "unit/kernels/test_tracking.py"), "machine"
+        ("capture",),
+        (
+            *("unit/capture", "regressions/test_captures.py", "unit/kernels/test_tracking.py"),
+            "unit/tables/test_connections.py",
+        ),
+        "machine",
     ),
     "log": Package(("log",), ("unit/log",)),
+    "history": Package(("history",), ("unit/history", "unit/tables/test_journeys_of_captures.py"), "machine"),
+    "values": Package(
+        ("values",),
+        ("unit/values", "unit/tables/test_values.py", "unit/tables/test_typed.py", "property/test_values.py"),
+        "machine",
+    ),
 }
 
 
@@ -367,7 +378,7 @@ class _Source:
 
 
 def _judges(name: str, module: str, line: int, source: _Source, reach: Reach) -> list[str]:
-    """The tests of a line, in the order in which they judge."""
+    """The tests of a line and those beside them, in the order in which they judge."""
     lines = reach.lines.get(module, {})
     every: dict[str, int] = {}
     for by in lines.values():
@@ -381,10 +392,14 @@ def _judges(name: str, module: str, line: int, source: _Source, reach: Reach) ->
         tests = set(every)
         stem = Path(module).stem
         files = (_checkout(name) / "tests" / "unit").rglob(f"test_{stem}.py")
-        named = sorted(str(one.relative_to(_checkout(name))) for one in files)
+        # Those of the house look at the whole tree.
+        named = sorted(str(one.relative_to(_checkout(name))) for one in files if one.parent.name != "house")
+    # What a process makes once, such as a codec, is reached by the first test of a file, and all others use it.
+    files = {one.partition("::")[0] for one in tests}
+    others = {one for one in every if one.partition("::")[0] in files} - tests
     # First those that reach little, and take little time: hardly any mutant survives those.
-    ordered = sorted(tests, key=lambda one: (every[one] * (0.1 + reach.seconds.get(one, 0.0)), one))
-    return [*named, *ordered]
+    costs = {one: count * (0.1 + reach.seconds.get(one, 0.0)) for one, count in every.items()}
+    return [*named, *(one for some in (tests, others) for one in sorted(some, key=lambda one: (costs[one], one)))]
 
 
 # --- What a mutant cannot change --------------------------------------------------------------------------------------
@@ -550,6 +565,9 @@ def _judge(name: str, module: str, items: list[Any], about: tuple[Reach, float, 
     def judged(tests: list[str], text: str) -> int:
         def run() -> int:
             sys.meta_path.insert(0, _Changed(_dotted(Path(module)), _checkout(name) / module, text))
+            # What is kept on disk was made by the source of the file, and is that of others too.
+            kept = importlib.import_module("kwire.kernels.cache")
+            kept.read, kept.write = (lambda _: None), (lambda *_: None)  # type: ignore[attr-defined]
             return _pytest(name, tests, _Limit(reach.seconds), "-x", "--tb=short")
 
         return _forked(run, output, alone=True)
@@ -575,7 +593,8 @@ def _judge(name: str, module: str, items: list[Any], about: tuple[Reach, float, 
             source.text.splitlines(), text.splitlines(), f"a/{module}", f"b/{module}", "", "", 3, ""
         )
         outcome = TestOutcome.SURVIVED if code in (0, 5) else TestOutcome.KILLED
-        result = WorkResult(WorkerOutcome.NORMAL, output.read_text(errors="replace")[-2000:], outcome, "\n".join(lines))
+        said = output.read_text(errors="replace")[-2000:] if tests else ""
+        result = WorkResult(WorkerOutcome.NORMAL, said, outcome, "\n".join(lines))
         with use_db(database, WorkDB.Mode.open) as work:
             work.set_result(item.job_id, result)
         print(

@@ -533,7 +533,7 @@ class _Assembler:
         if type_.name in ("int", "long"):
             kind = type_.logical.name if type_.logical is not None else ""
             factor = 1000 if self.layout.spark and kind.endswith("timestamp-millis") else 1
-            if abs(said) > _LONG[1] // factor:
+            if not _LONG[0] <= said * factor <= _LONG[1]:
                 raise self.wrong(type_)
             return struct.pack("<i" if type_.name == "int" else "<q", said * factor)
         code = {"boolean": "<?", "float": "<f", "double": "<d"}[type_.name]

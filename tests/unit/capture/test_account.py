@@ -13,6 +13,7 @@ from packets import Connection, Packet, metadata, metadata_answer, pcap, sized
 from tls_connections import made13
 
 from kwire.capture.account import Balance, Line, total
+from kwire.capture.frames import Endpoint
 from kwire.capture.reading import Reading
 from kwire.errors import CaptureError
 from kwire.kernels.layouts import Status
@@ -53,6 +54,26 @@ def test_every_byte_is_in_a_row_or_was_seen_before() -> None:
     assert str(asked).startswith("connection 0, requests, 10.0.0.1:40000 > 10.0.0.2:9092: ")
 
 
+def test_bytes_of_two_rows_are_told_of_their_direction() -> None:
+    """Which kwire never gives: the frames are taken twice."""
+    talk = exchange(count=2).packets + exchange(Connection(client=("10.0.0.3", 50_000)), 3).packets
+    reading = Reading(io.BytesIO(pcap(talk)), account=True)
+    kept = reading.tracker._account
+    assert kept is not None
+    for frames in reading:
+        kept.frames(frames)
+    lines = reading.tracker.account()
+    assert len({line.balance.captured for line in lines}) == len(lines) == 4
+    assert [line.balance.twice for line in lines] == [line.balance.captured for line in lines]
+
+
+def test_a_total_is_the_sum_of_its_lines() -> None:
+    ends = (Endpoint("10.0.0.1", 1), Endpoint("10.0.0.2", 2))
+    one, two = Balance(3, {"ok": 1}, 3, 7, 1, 5), Balance(3, {"ok": 1, "gap": 2}, 1, 1, 1, 5)
+    lines = [Line(0, "request", *ends, one), Line(0, "response", *ends, two)]
+    assert total(lines) == Balance(6, {"ok": 2, "gap": 2}, 4, 8, 2, 10)
+
+
 def test_an_account_is_kept_where_it_is_asked_for() -> None:
     reading = Reading(io.BytesIO(pcap(exchange().packets)))
     assert len(list(reading)) == 1
@@ -78,6 +99,26 @@ def test_connections_without_frames_are_counted_by_reason_and_port() -> None:
     reading = Reading(io.BytesIO(pcap(exchange().packets)))
     assert sum(map(len, reading)) == 2
     assert reading.tracker.left_out() == []
+
+
+def test_only_the_ports_of_most_connections_are_named() -> None:
+    many = [
+        packet
+        for number in range(11)
+        for packet in Connection(("10.0.0.1", 4000 + number), ("10.0.0.2", 100 + number)).open().send(b"GET /").packets
+    ]
+    reading = Reading(io.BytesIO(pcap(many)))
+    assert sum(map(len, reading)) == 0
+    (said,) = reading.tracker.left_out()
+    assert said.endswith("port 107: 1, 3 other ports: 3)")
+
+
+def test_what_the_capture_cuts_off_is_not_captured() -> None:
+    whole = exchange(count=3).packets
+    for k in [number for number, packet in enumerate(whole) if packet.payload]:
+        cut = pcap([whole[k]], snaplen=54)[24:]
+        data = pcap(whole[:k]) + cut + pcap(whole[k + 1 :])[24:]
+        assert balanced(account(data)).captured == sum(len(one.payload) for one in whole) - len(whole[k].payload)
 
 
 def test_what_is_lost_in_a_stream_and_at_its_end_is_missing_and_in_rows() -> None:

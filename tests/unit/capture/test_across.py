@@ -15,9 +15,12 @@ from made_captures import exchange
 from packets import Connection, metadata, metadata_answer, pcap, produce, produce_answer, sized
 from split_captures import Row, compared, parts_of, rows_of
 
-from kwire.capture.across import LATER_WINDOWS, scan
+from kwire.capture import across
+from kwire.capture.across import LATER_WINDOWS, scan, still_open
 from kwire.capture.compressed import DamagedError
+from kwire.capture.joining import digest
 from kwire.capture.parts import Part
+from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError
 from kwire.tables.reading import read
 from kwire.testing import packets
@@ -41,6 +44,81 @@ def check(data: bytes, at: Sequence[int], table: str = "frames", expected: list[
     found = rows_of(cut(data, at), table)
     expected = uncut(data, table) if expected is None else expected
     assert compared(found) == compared(expected)
+
+
+# --- what a scan keeps ------------------------------------------------------------------------------------------------
+
+
+def scanned(*files: bytes, **options: Any) -> list[Row]:
+    """What a scan of files that follow each other knows of each connection."""
+    found: list[Row] = scan([io.BytesIO(one) for one in files], **options).edges.to_pylist()
+    return found
+
+
+def test_a_scan_says_which_connections_began_in_it() -> None:
+    whole = exchange(Connection().open(), 2).packets
+    assert [row["began"] for row in scanned(pcap(whole))] == [True]
+    assert [row["began"] for row in scanned(pcap(whole[3:]))] == [False]
+
+
+def test_a_connection_that_ended_concerns_no_other_file_unless_bytes_are_missing() -> None:
+    whole = exchange(Connection().open(), 2).close().packets
+    assert scanned(pcap(whole)) == []
+    for k in [number for number, packet in enumerate(whole) if packet.payload]:
+        assert len(scanned(pcap([*whole[:k], *whole[k + 1 :]]))) == 1
+
+
+def test_a_head_goes_on_until_responses_have_come() -> None:
+    """One packet of a window after the other: as many as the truth may differ for, and no more."""
+    whole = exchange(Connection().open(), 40).packets[3:]
+    asked = [packet for packet in whole if packet.dst[1] == 9092]
+    (row,) = scanned(*cut(pcap(asked), range(1, len(asked))))
+    assert len(row["head"]) == len(asked) == 40
+    (row,) = scanned(*cut(pcap(whole), range(1, len(whole))))
+    assert 1 < len(row["head"]) < 40
+
+
+@pytest.mark.parametrize("client", ["10.0.0.1", "10.0.0.3"])
+def test_a_head_goes_on_while_a_response_is_incomplete(client: str) -> None:
+    answer = sized(metadata_answer(41))
+    one = exchange(Connection(client=(client, 40_000)).open(), 40)
+    one.send(metadata(41)).answer_raw(answer[:9])
+    half = len(one.packets)
+    one.answer_raw(answer[9:]).send(metadata(42)).answer(metadata_answer(42))
+    # The end that is captured first is A, whether it asks or answers.
+    for first in (3, 4):
+        for end, count in ((half, len(one.packets)), (half + 1, half + 1)):
+            (row,) = scanned(pcap(one.packets[first:end]), pcap(one.packets[end:]))
+            assert len(row["head"]) == count - first
+
+
+def test_heads_that_are_too_large_together_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = exchange(Connection().open(), 3).packets[3:]
+    (row,) = scanned(pcap(whole))
+    assert len(row["head"]) == len(whole)
+    monkeypatch.setattr(across, "MOST_HEADS", 100)
+    (row,) = scanned(pcap(whole))
+    assert (row["head"], row["agreed"]) == ([], None)
+
+
+def test_a_stream_that_ended_at_its_first_byte_is_another_state() -> None:
+    tracker = Tracker()
+    tracker.feed(pcap(exchange().packets))
+    (row,) = tracker.save().to_pylist()
+    row["a_to_b"]["end"] = -1
+    ended = {**row, "a_to_b": {**row["a_to_b"], "end": 1}}
+    assert digest(row) != digest(ended)
+
+
+def test_connections_of_long_ago_are_not_open_any_more() -> None:
+    first, second = (exchange(Connection(client=("10.0.0.1", port), time=port * 10**9).open()) for port in (1000, 2000))
+    tracker = Tracker()
+    tracker.feed(pcap([*first.packets, *second.packets]))
+    ports = {
+        since: sorted(one["a_port"] for one in still_open(tracker, since).column("connection").to_pylist())
+        for since in (None, 1, 1500 * 10**9, 3000 * 10**9)
+    }
+    assert list(ports.values()) == [[1000, 2000], [1000, 2000], [2000], []]
 
 
 # --- golden captures --------------------------------------------------------------------------------------------------

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packets import metadata, sized
 
 from kwire import capture
-from kwire.capture.chunks import BROKER_PORT, LARGEST, Chunk, Chunks
+from kwire.capture import chunks
+from kwire.capture.chunks import BROKER_PORT, LARGEST, MOST_CONNECTIONS, Chunk, Chunks, _Pair
+from kwire.capture.reading import Reading
 from kwire.testing import packets
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -82,3 +85,23 @@ def test_connections_have_their_keys_and_large_chunks_are_more_than_one_segment(
     made = [row for batch in capture.read(whole, "frames", ports=(BROKER_PORT,)) for row in batch.to_pylist()]
     assert [(row["size"], row["status"], row["direction"]) for row in made] == [(len(frame) - 4, "ok", "request")] * 2
     assert [source.key_of(one) for one in (0, 4)] == [("a", 1), ("b", 1)]
+
+
+def test_times_are_those_of_the_chunks_to_the_nanosecond() -> None:
+    frame = sized(metadata(1))
+    sent = [Chunk("a", "in", 10**18 + number, frame) for number in (1, 999)]
+    reading = Reading(Chunks(sent, "in", from_start=True), ports=(BROKER_PORT,))
+    assert [one.time for frames in reading for one in frames] == [10**18 + 1, 10**18 + 999]
+
+
+def test_the_last_connection_that_there_may_be_has_addresses_of_its_own() -> None:
+    hosts = [_Pair(number, (1, 2), "in").hosts for number in (0, 1, MOST_CONNECTIONS - 1)]
+    assert [len(one) for pair in hosts for one in pair] == [4] * 6
+    assert len({one for pair in hosts for one in pair}) == 6
+
+
+def test_more_connections_than_there_are_addresses_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "MOST_CONNECTIONS", 2)
+    source = Chunks([Chunk(number, "in", 10**18, b"1") for number in range(3)])
+    with pytest.raises(ValueError, match="more than 2 connections"):
+        source.read()

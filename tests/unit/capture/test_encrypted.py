@@ -108,6 +108,18 @@ def test_a_packet_that_is_missing_costs_what_was_in_it(window: int | None) -> No
     assert {row["status"] for row in found} <= {"ok", "gap"}
 
 
+def test_what_follows_a_damaged_record_is_missing() -> None:
+    one = talk(LINES[:8])
+    packets = over_tls(one).packets
+    k = [number for number, packet in enumerate(packets) if packet.payload][-3]
+    damaged = replace(packets[k], payload=packets[k].payload[:-5] + bytes(5))
+    reading = Reading(io.BytesIO(pcap([*packets[:k], damaged, *packets[k + 1 :]])), keys=KeyLog(one.keys), account=True)
+    statuses = [frame.status for frames in reading for frame in frames]
+    assert statuses == [Status.OK] * 7 + [Status.GAP]
+    lost = sum(len(packet.payload) for packet in packets[k:] if packet.src == damaged.src)
+    assert [line.balance.missing for line in reading.tracker.account()] == [0, lost]
+
+
 @pytest.mark.parametrize("window", [100, None])
 def test_packets_out_of_order_and_twice_change_nothing(window: int | None) -> None:
     one = talk()

@@ -162,6 +162,37 @@ def test_fragments_that_say_something_else_are_left_out(ends: Any) -> None:
         assert notes(data) == not_joined(1)
 
 
+def test_a_fragment_may_overlap_the_one_before_it_only() -> None:
+    """Those behind it come later: nothing but that one contradicts it."""
+    packets = long_exchange()
+    groups = pieces(packets)
+    time, first = groups[5][0]
+    (_, wrong, *_) = tunnels.fragmented(packets[5].ip(), 120, 6)
+    data = captured([*flat(groups[:5]), (time, first), (time, wrong), *groups[5][1:], *flat(groups[6:])])
+    assert content(data) == content(plain(packets))
+    assert notes(data) == not_joined(1)
+
+
+@pytest.mark.parametrize("names", [[0], [60], [0, 60], [51], [0, 51]], ids=repr)
+def test_other_headers_may_stand_before_that_of_a_fragment(names: list[int]) -> None:
+    """Hop-by-hop options (0), options for the destination (60), of one and two times 8 bytes; authentication (51)."""
+    packets = long_exchange(SIX)
+
+    def longer(packet: bytes) -> bytes:
+        following, extra = packet[6], b""
+        for name in reversed(names):
+            size = 24 if name == 51 else 8 if name == 0 else 16
+            length = size // 4 - 2 if name == 51 else size // 8 - 1
+            extra = struct.pack(">BBBB", following, length, 1, size - 4) + bytes(size - 4) + extra
+            following = name
+        (held,) = struct.unpack_from(">H", packet, 4)
+        return packet[:4] + struct.pack(">HB", held + len(extra), following) + packet[7:40] + extra + packet[40:]
+
+    parts = [(time, longer(part)) for time, part in flat(pieces(packets))]
+    assert content(captured(parts)) == content(plain(packets))
+    assert notes(captured(parts)) == []
+
+
 def test_fragments_without_sense_are_left_out() -> None:
     packets = long_exchange()
     ((time, first), *_) = pieces(packets)[3]

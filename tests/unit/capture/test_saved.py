@@ -49,6 +49,7 @@ WRONG_STATES: dict[str, Any] = {
     "role": lambda rows, stated: rows[0]["connection"].update(role=99),
     "number": lambda rows, stated: rows[0]["connection"].update(number=7),
     "position": lambda rows, stated: rows[0]["a_to_b"].update(next=-2),
+    "order": lambda rows, stated: rows[0]["connection"].update(begun_order=-2),
     "null": lambda rows, stated: rows[0]["b_to_a"].update(acked=None),
     "client_id": lambda rows, stated: rows[0].update(client_id=bytes(0x8000)),
     "side": lambda rows, stated: rows[0]["segments"][0].update(side=-5),

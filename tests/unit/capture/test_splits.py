@@ -118,6 +118,16 @@ def test_a_wrong_cut_costs_time_and_no_row(wrong: int) -> None:
     assert compared(rows_of(pieces_of(data, wrongly), "frames")) == compared(whole(data))
 
 
+def test_a_split_may_be_scanned_in_windows_of_any_size() -> None:
+    data = pcap(talk([b"x" * 3000] * 8).packets)
+    pieces = pieces_of(data, by_hand(data, [10, 20]))
+    expected = parts_of(pieces)[0]
+    for window in (100, 1000):
+        for found, part in zip(parts_of(pieces, window)[0], expected, strict=True):
+            assert (found is None) == (part is None)
+            assert found is None or part is None or found.state.to_pylist() == part.state.to_pylist()
+
+
 def test_what_is_said_of_packets_later_is_known_to_those_behind() -> None:
     """A new interface, and a new section, in the middle of a pcapng file: it is read on from there."""
     made = talk([b"x" * 3000] * 8).packets

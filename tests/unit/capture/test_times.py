@@ -19,6 +19,7 @@ from packets import (
     SYN,
     Connection,
     Packet,
+    block,
     enhanced,
     interface,
     metadata,
@@ -28,10 +29,12 @@ from packets import (
 )
 
 from kwire import capture, cli, tables
-from kwire.capture.containers import first_time
+from kwire.capture.containers import Container, first_time, first_time_in
 from kwire.capture.tracker import IDLE, Tracker
 from kwire.capture.writing import PcapngWriter, Raw
+from kwire.errors import CaptureError
 from kwire.kernels.engine import Engine
+from kwire.kernels.packets import Count
 from kwire.report import findings, lineage, live, overview, spans
 from kwire.testing import packets as whole_packets
 
@@ -234,6 +237,27 @@ def test_the_first_time_of_a_file_is_the_first_that_is_stated() -> None:
     packets = exchange().packets
     assert first_time(capture_of(packets, 0, 1)) == packets[2].time
     assert first_time(capture_of(packets, *range(5))) is None
+
+
+@pytest.mark.parametrize("size", [0, 1, 8, 13, 40_000])
+def test_the_first_time_is_found_behind_blocks_that_say_nothing(size: int) -> None:
+    packet = exchange().packets[0]
+    before = section() + block(5, bytes(size)) + interface(resolution=9)
+    data = before + enhanced(packet, resolution=9)
+    assert Container(np.zeros(len(Count), np.int64)).described(data) == len(before)
+
+    class Slow(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            return super().read(min(size or 0, 1000))
+
+    assert first_time_in(Slow(data)) == (packet.time, None)
+
+
+@pytest.mark.parametrize("size", [13, 14, 15, 18])
+def test_a_block_whose_length_is_no_multiple_of_four_is_damage(size: int) -> None:
+    wrong = (0xBAD).to_bytes(4, "little") + size.to_bytes(4, "little") + bytes(size - 8)
+    with pytest.raises(CaptureError, match="a block cannot be as long"):
+        Container(np.zeros(len(Count), np.int64)).described(section() + interface() + wrong + bytes(100))
 
 
 def test_packets_without_a_time_are_written_without_one() -> None:

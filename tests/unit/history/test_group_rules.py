@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from uuid import UUID
 
@@ -49,9 +50,10 @@ class Talk:
         return rows
 
     def join(self, member: str, generation: int, *, after: float = 1.0, **more: Any) -> list[Row]:
+        leads = {name: more.pop(name) for name in ("leader", "members") if name in more}
         asked = {"group_id": "g", "member_id": "" if "group_instance_id" in more else member, **more}
         asked |= {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 30_000, "protocol_type": "consumer"}
-        told = {"generation_id": generation, "member_id": member, "protocol_name": "range"}
+        told = {"generation_id": generation, "member_id": member, "protocol_name": "range", **leads}
         return self.ask("JoinGroup", asked, told, after)
 
     def sync(self, member: str, generation: int, *parts: int) -> list[Row]:
@@ -177,6 +179,18 @@ def test_a_member_that_does_not_follow_is_gone_with_its_rebalance_timeout(talk: 
     assert [one["partition"] for one in row["lost"]] == [0, 1]
 
 
+@pytest.mark.parametrize(("beats", "cause"), [(4, "rebalance_timeout"), (2, "not_in_capture")])
+def test_a_member_that_is_missing_in_the_next_generation_has_the_rebalance_timeout_as_its_cause(
+    talk: Talk, beats: int, cause: str
+) -> None:
+    """Which is 30 s, and the cause only once they are over. Its heartbeats show that its session is not."""
+    for _ in range(1 + beats):
+        talk.beat("m1", 1, ErrorCode.REBALANCE_IN_PROGRESS, after=9)
+    listed = [messages.JoinGroupResponse.JoinGroupResponseMember(member_id="m2")]
+    rows = talk.join("m2", 2, leader="m2", members=listed)
+    assert ("left", "m1", cause) in brief(rows)
+
+
 def test_members_of_the_newer_protocol_are_late_after_three_intervals_and_removed_after_nine() -> None:
     talk = Talk()
     talk.consumer("m1", 0, 1, has=[0, 1])
@@ -214,3 +228,15 @@ def test_members_of_one_group_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     rows = [row for number in range(5) for row in talk.consumer(f"m{number}", 5, 5)]
     assert [(row["member_id"], row["status"]) for row in rows] == [("m0", "given_up"), ("m1", "given_up")]
     assert rows[0]["error"] == "more than 3 members of one group are kept"
+
+
+def test_a_state_of_times_before_1970_goes_on() -> None:
+    """Where the clock of a machine was wrong."""
+    talk = Talk()
+    talk.now = -1000.0
+    talk.join("m1", 1)
+    state = json.loads(json.dumps(talk.story.save()))
+    talk.story = Story(GROUPS)
+    talk.story.restore(state)
+    assert json.loads(json.dumps(talk.story.save())) == state
+    assert [row["event"] for row in talk.sync("m1", 1, 0)] == ["rebalance_ended", "synced", "assigned"]

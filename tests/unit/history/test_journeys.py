@@ -244,6 +244,27 @@ def test_nothing_is_delivered_or_passed_before_it_was_produced() -> None:
     assert found == [(Way.DELIVERED, 0, 2, NONE), (Way.UNDELIVERED, 0, 8, 3)]
 
 
+def test_few_events_wait_for_ten_seconds() -> None:
+    """Of the capture's clock, whatever year it says: work is done for many at once."""
+    now = 1_700_000_000 * 10**9
+    said = {"connection": 1, "id": 5, "part": 0}
+    first = [
+        _event(Kind.PRODUCE, 0, records=3, size=9, who=0, **said),
+        _event(Kind.ACKNOWLEDGED, 1, first=0, asked=0, **said),
+        _event(Kind.ASK, 2, first=0, connection=2, part=0, who=1),
+        _event(Kind.FETCH, 3, first=0, last=2, records=1, more=3, connection=2, part=0, who=1),
+    ]
+    later = [_event(Kind.ASK, 4, first=3, connection=2, part=0, who=1)]
+    for seconds, waiting in ((9, 2), (10, 0)):
+        made = Journeys()
+        events, last = np.array(first, EVENT), np.array(later, EVENT)
+        events["time"], last["time"] = now, now + seconds * 10**9
+        made.add(events, 4)
+        assert len(made._new) == 1
+        made.add(last, 5)
+        assert len(made._new) == waiting
+
+
 def test_state_is_bounded() -> None:
     made = Journeys(late=4, produced=50, delivered=50, at_once=0)
     world = _World(3)

@@ -15,7 +15,7 @@ from share_histories import LOCK_MS, TOPIC, Broker, Row, check_part, check_whole
 
 from kwire import messages, stored
 from kwire.history.fold import Story
-from kwire.history.shares import DELIVERIES, OUTCOMES
+from kwire.history.shares import DELIVERIES, OUTCOMES, acks_of
 from kwire.history.steps import Step
 from kwire.schema.keys import ApiKey
 from kwire.tables.reading import read_in_order
@@ -112,9 +112,31 @@ def test_a_state_goes_on_where_it_was_left_and_a_damaged_one_is_refused() -> Non
         rows += story.take(step)
     assert rows == whole
     state = json.loads(json.dumps(story.save()))
-    state["folds"][0][2]["parts"][0][1]["held"] = [[1]]
+    kept = state["folds"][0][2]
+    kept["now"] = kept["parts"][0][1]["now"] = -5  # before 1970
+    story.restore(state)
+    assert json.loads(json.dumps(story.save())) == state
+    (who, connection, _, *rest) = kept["sessions"][0]
+    for name, wrong in (("sessions", [[who, connection, -2, *rest]]), ("now", -1 << 64), ("now", 1 << 64)):
+        other = json.loads(json.dumps(state))
+        other["folds"][0][2][name] = wrong
+        with pytest.raises(stored.UNFIT, match="number"):
+            Story(DELIVERIES).restore(other)
+    kept["parts"][0][1]["held"] = [[1]]
     with pytest.raises(stored.UNFIT):
         Story(DELIVERIES).restore(state)
+
+
+@pytest.mark.parametrize("first", [0, 1, 4, 7])
+def test_types_of_single_offsets_become_runs(first: int) -> None:
+    for count in range(2, 8):
+        types = [1] * (count - 1) + [2]
+        runs = [[first, first + count - 2, 1], [first + count - 1, first + count - 1, 2]]
+        assert acks_of([(first, first + count - 1, types)]) == runs
+    assert acks_of([(first, first + 9, [3]), (first + 10, first + 19, [])]) == [
+        [first, first + 9, 3],
+        [first + 10, first + 19, 0],
+    ]
 
 
 def test_what_the_broker_does_not_take_is_refused_and_nothing_else_changes() -> None:

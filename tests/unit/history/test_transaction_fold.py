@@ -78,6 +78,40 @@ def test_a_transaction_has_what_was_accepted() -> None:
     assert row["events"][-1]["event"] == "committed"
 
 
+def test_the_first_offset_of_a_partition_is_the_least_that_is_known() -> None:
+    for offsets, first in (((3, 6), 3), ((6, 3), 3), ((-1, 6), 6), ((6, -1), 6), ((6, None), 6), ((None, 6), 6)):
+        world = World()
+        world.init()
+        world.add()
+        for offset in offsets:
+            world.ask("produce", topic="a", partition=0, records=1, version=9, answer={"offset": offset})
+        world.ask("end", committed=True, version=3)
+        (found,) = one(world)["partitions"]
+        assert (found["first_offset"], found["records"]) == (first, 2)
+
+
+@pytest.mark.parametrize("seen", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "version", "known"),
+    [
+        *(("add", 3, "always"), ("group", 3, "always"), ("produce", 12, "after"), ("offsets", 5, "after")),
+        *(("produce", 11, "never"), ("offsets", 4, "never")),
+    ],
+)
+def test_a_beginning_is_known_by_the_request_that_makes_it(kind: str, version: int, known: str, seen: bool) -> None:
+    """Others begin a transaction by themselves from a version on (KIP-890). If nothing was seen of the producer before,
+    that may have been in front of the capture."""
+    world = World()
+    if seen:
+        world.init()
+    place = {"topic": "a", "partition": 0} if kind in ("add", "produce") else {"group_id": "g"}
+    world.ask(kind, version=version, records=1, **place)
+    world.ask("end", committed=True, version=5)
+    row = one(world)
+    assert (row["status"] == "ok") == (known == "always" or (known == "after" and seen))
+    assert row["protocol"] == ("v2" if known == "after" else "v1")
+
+
 def test_who_takes_over_is_named_if_the_coordinator_had_to_abort() -> None:
     for contended, end in ((True, "fenced"), (False, "unknown")):
         world = World()

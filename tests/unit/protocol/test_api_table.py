@@ -41,7 +41,7 @@ def test_every_api_has_its_latest_version_and_its_shortest_response() -> None:
     # An error code behind the correlation id; a flexible header would have one byte more.
     assert apis["least_response"][ApiKey.HEARTBEAT] == 6
     # A flexible one has a byte more in its header, but for ApiVersions.
-    for key in (ApiKey.DESCRIBE_CLUSTER, ApiKey.SHARE_FETCH, ApiKey.API_VERSIONS):
+    for key in (ApiKey.DESCRIBE_CLUSTER, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE, ApiKey.API_VERSIONS):
         response = schema.response(key)
         assert response is not None
         empty = registry.message_class(response)()

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kwire import messages, schema, versions
+from kwire import messages, protocol, schema, versions
 from kwire.codec import registry
 from kwire.errors import EncodeError, UnsupportedVersionError
-from kwire.protocol import names
+from kwire.protocol import connection, names
 from kwire.protocol.error_codes import ErrorCode
 from kwire.schema import model
 
@@ -160,3 +160,13 @@ def test_error_codes_are_those_that_another_client_knows() -> None:
     for code, name in known.items():
         spelt = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper()
         assert ErrorCode(code).name == SPELT_OTHERWISE.get(code, spelt)
+
+
+def test_codes_of_errors_are_counted_without_a_hole_or_a_second_name() -> None:
+    assert [one.value for one in ErrorCode.__members__.values()] == list(range(-1, len(ErrorCode) - 1))
+
+
+def test_the_package_gives_a_connection_and_nothing_else_late() -> None:
+    assert protocol.Connection is connection.Connection
+    with pytest.raises(AttributeError, match=r"module 'kwire\.protocol' has no attribute 'Connections'"):
+        protocol.Connections  # noqa: B018

@@ -11,7 +11,7 @@ from canaries import canary, found
 import kwire
 from kwire import messages, schema
 from kwire.codec import reference, registry
-from kwire.codec.redacting import emptied
+from kwire.codec.redacting import emptied, is_secret
 from kwire.errors import EncodeError
 from kwire.protocol.describe import describe, to_json, undescribe
 from kwire.protocol.secrets import (
@@ -253,3 +253,10 @@ def test_the_secret_fields_of_a_message_are_emptied_in_a_copy():
 @pytest.mark.parametrize(("client_id", "doubtful"), [(None, False), ("", False), ("app-1 é", False), ("a\0\0", True)])
 def test_a_client_id_with_control_characters_is_doubtful(client_id: str | None, doubtful: bool):
     assert is_doubtful(client_id) == doubtful
+
+
+@pytest.mark.parametrize("sensitive", [True, False])
+def test_a_synonym_is_as_secret_as_the_entry_that_it_stands_in(sensitive: bool) -> None:
+    entry = {"name": "a", "value": "x", "is_sensitive": sensitive, "config_type": 2}
+    for outside in ((), ({},), ({}, {"name": "b", "value": "x", "is_sensitive": not sensitive})):
+        assert is_secret("config", "x", [*outside, entry, {"name": "c", "value": "x"}]) == sensitive

@@ -68,6 +68,28 @@ def test_a_value_that_is_cut_off_or_goes_on_is_refused_with_its_byte(name: str) 
 
 
 @pytest.mark.parametrize("name", PACK)
+def test_a_count_beyond_the_bytes_is_refused_before_its_items_are_read(name: str) -> None:
+    """Also where it would fit into what was read before it."""
+    text = "x" * 200
+    data = bytearray(PACK[name]([text, [0] * 20]))
+    where = len(PACK[name](text)) + 1
+    head = {"msgpack": "dc0015", "cbor": "9815"}[name]
+    size = len(PACK[name]([0] * 20)) - 20
+    data[where : where + size] = bytes.fromhex(head)
+    with pytest.raises(ValueError, match=f"^at byte {where}: the value ends before it is complete"):
+        json_text(bytes(data), name)
+
+
+def test_a_tag_without_a_meaning_in_json_may_stand_before_any_item() -> None:
+    plain = (None, False, "é", [1, "two"], -5, b"six", {"a": 1.5}, 10**6, list(range(31)), cbor2.CBORTag(1, 0))
+    for value in plain:
+        assert json_text(cbor2.dumps(cbor2.CBORTag(55799, value)), "cbor") == json_text(cbor2.dumps(value), "cbor")
+    for tag in (21, 22, 23, 24, 32, 33, 34, 1004):
+        nested = cbor2.CBORTag(55799, cbor2.CBORTag(tag, cbor2.CBORTag(1, 0)))
+        assert json_text(cbor2.dumps(nested), "cbor") == json_text(cbor2.dumps(cbor2.CBORTag(1, 0)), "cbor")
+
+
+@pytest.mark.parametrize("name", PACK)
 def test_damaged_values_are_refused_or_are_what_the_library_reads(name: str) -> None:
     chance = random.Random(7)
     agreed = refused = 0

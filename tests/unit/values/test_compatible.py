@@ -230,3 +230,12 @@ def test_a_reference_to_itself_ends() -> None:
     itself = json.dumps({"$ref": "#"})
     found = compatible.reads(Written(JSON, itself), Written(JSON, itself + " "), NOTHING)
     assert found.undecided
+
+
+@pytest.mark.parametrize(("count", "named"), [(99, 99), (100, 100), (150, 100)])
+def test_a_hundred_breaks_of_a_pair_are_named(count: int, named: int) -> None:
+    reader, writer = (
+        object_(properties={f"f{n}": {"type": one} for n in range(count)}) for one in ("integer", "string")
+    )
+    found = compatible.reads(Written(JSON, reader), Written(JSON, writer), NOTHING)
+    assert (len(found.breaks), found.undecided) == (named, ())

@@ -135,6 +135,23 @@ def test_a_folder_names_its_schemas_by_their_files(tmp_path: Path) -> None:
     assert schemas.of_topic("doc", "key") == []
 
 
+def test_a_file_with_schemas_of_a_registry_is_read_whole(tmp_path: Path) -> None:
+    told = [
+        {
+            "subject": f"s{number}",
+            "version": 1,
+            "id": number,
+            "schema": json.dumps({"type": "string", "doc": "x" * 900}),
+        }
+        for number in range(40)
+    ]
+    path = tmp_path / "all.json"
+    path.write_text(json.dumps(told))
+    for where in (path, tmp_path):
+        schemas = Schemas.of(where)
+        assert all(one(schemas, Space.ID, number) for number in range(40))
+
+
 def test_a_file_that_is_no_schema_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("17")
     with pytest.raises(SchemaError, match=r"bad\.json"):

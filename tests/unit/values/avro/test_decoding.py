@@ -185,6 +185,17 @@ def test_a_default_that_is_not_of_its_type_is_refused_by_name(type_: Any, said: 
         read(record(), b"", reader=record({"name": "f", "type": type_, "default": said}))
 
 
+@pytest.mark.parametrize(("type_", "bits"), [("int", 31), ("long", 63)])
+def test_a_default_may_be_any_number_of_its_type(engine: Engine, type_: str, bits: int) -> None:
+    least, most = -(1 << bits), (1 << bits) - 1
+    for said in (least, least + 1, most - 1, most):
+        reader = record({"name": "f", "type": type_, "default": said})
+        assert read(record(), b"", reader=reader).values.to_pylist() == [{"f": said}]
+    for said in (least - 1, most + 1):
+        with pytest.raises(KwireError, match=r"\$\.f: the default is not"):
+            read(record(), b"", reader=record({"name": "f", "type": type_, "default": said}))
+
+
 def test_times_become_those_of_a_smaller_unit_and_no_others(engine: Engine) -> None:
     millis, micros = ({"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("millis", "micros"))
     assert str(read(millis, zigzag(5), reader=micros).values[0]) == "1970-01-01 00:00:00.005000+00:00"

@@ -12,6 +12,7 @@ import pytest
 
 from kwire.errors import KwireError
 from kwire.values.avro import Schema, parse
+from kwire.values.avro.layout import MOST_NESTING
 from kwire.values.avro.types import RecordType
 from tests.support.avro_pairs import schemas
 
@@ -143,6 +144,8 @@ def logical(kind: str, called: str, **more: Any) -> Any:
         (logical("long", "timestamp-nanos"), pa.timestamp("ns", "UTC"), pa.timestamp("us", "UTC")),
         (logical("long", "local-timestamp-micros"), pa.timestamp("us"), pa.timestamp("us")),
         (logical("bytes", "decimal", precision=9, scale=2), pa.decimal128(9, 2), pa.decimal128(9, 2)),
+        (logical("bytes", "decimal", precision=38), pa.decimal128(38, 0), pa.decimal128(38, 0)),
+        (logical("bytes", "decimal", precision=39), pa.decimal256(39, 0), pa.string()),
         (logical("bytes", "decimal", precision=40), pa.decimal256(40, 0), pa.string()),
         (logical("bytes", "decimal", precision=77), pa.binary(), pa.binary()),
         (logical("bytes", "decimal", precision=2, scale=3), pa.binary(), pa.binary()),
@@ -170,3 +173,21 @@ def test_the_arrow_type_of_each_type(schema: Any, type_: Any, for_spark: Any) ->
     made = of(schema)
     assert made.arrow_type() == type_
     assert made.arrow_type(spark=True) == for_spark
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda type_: {"type": "array", "items": type_},
+        lambda type_: {"type": "map", "values": type_},
+    ],
+    ids=["array", "map"],
+)
+def test_any_way_to_nest_has_the_same_limit(around: Any) -> None:
+    schema: Any = "int"
+    for _ in range(MOST_NESTING - 1):
+        schema = around(schema)
+    made = of(schema).arrow_type()
+    for _ in range(MOST_NESTING - 1):
+        made = made.item_type if pa.types.is_map(made) else made.value_type
+    assert made == pa.int32()
