@@ -20,7 +20,7 @@ from kwire.history.steps import Found, Said
 from kwire.kernels.layouts import ABSENT, Status
 from kwire.kernels.programs import Each, Program, compile_program, job_column
 from kwire.schema.keys import ApiKey
-from kwire.tables.locating import Programs, layouts
+from kwire.tables.locating import Programs, layouts, remembered
 from kwire.tables.topics import Spelled
 
 __all__ = ["ShareColumns"]
@@ -61,6 +61,7 @@ _OF_CODE: Final = {
 }
 
 
+@remembered
 def _program(secrets: bool, api: int, response: int, version: int) -> Program | None:
     """A row after what stands before the topics, one for each range, and one after each partition."""
     both = layouts(api, response, version, secrets=True)

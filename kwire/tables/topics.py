@@ -30,7 +30,7 @@ from kwire.records.batching import text_size
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import ArrayLayout, PrimitiveLayout, StructLayout
 from kwire.tables import columns
-from kwire.tables.locating import Programs, layouts
+from kwire.tables.locating import Programs, layouts, remembered
 from kwire.wire import uuid_text
 
 __all__ = ["R_TOPIC", "R_TOPIC_ID", "Names", "Spelled", "Topics", "numbers_of"]
@@ -225,7 +225,7 @@ def _that_name(frames: Frames) -> Array:
 
 def _look(kinds: Array, looked: Array, met: Array) -> None:
     """Looks at the kinds of messages that are met for the first time."""
-    for kind in np.unique(met[looked[met] == 0]).tolist():
+    for kind in set(met[looked[met] == 0].tolist()):
         api, response = kind >> 1, kind & 1
         message = (schema.response if response else schema.request)(api)
         found = (layouts(api, response, one, secrets=True) for one in (() if message is None else message.versions))
@@ -239,6 +239,7 @@ def numbers_of(names: NameTable, data: Array, sets: Array, register: int) -> Arr
     return names.numbers(data, offsets, lengths, choose(8 * len(sets)))
 
 
+@remembered
 def _pair_program(secrets: bool, api: int, response: int, version: int) -> Program | None:
     found = layouts(api, response, version, secrets=secrets)
     pair = None if found is None else _topic_pair(found[-1], "")
