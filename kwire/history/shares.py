@@ -147,6 +147,8 @@ class _Range(NamedTuple):
 
     def within(self, first: int, last: int) -> _Range:
         """The part of it that is in another range."""
+        if first <= self.first and self.last <= last:
+            return self
         return self._replace(first=max(self.first, first), last=min(self.last, last))
 
     def without(self, first: int, last: int) -> Iterator[_Range]:
@@ -171,7 +173,9 @@ class Deliveries:
     def __init__(self, owner: str, place: str) -> None:
         self.owner = owner
         self.place = place
-        self.topic: list[str | None] = [None, place.rpartition(":")[0] or None]
+        id_, _, partition = place.rpartition(":")
+        self.topic: list[str | None] = [None, id_ or None]
+        self.partition = int(partition)
         self.held: list[_Range] = []
         """Ranges that members have, in the order in which they were acquired."""
         self.ended: list[_Range] = []
@@ -227,8 +231,7 @@ class Deliveries:
     def named(self) -> Row:
         """The columns that say which partition and group it is."""
         topic, id_ = self.topic
-        partition = int(self.place.rpartition(":")[2])
-        return {"group_id": self.owner, "topic": topic, "topic_id": id_, "partition": partition}
+        return {"group_id": self.owner, "topic": topic, "topic_id": id_, "partition": self.partition}
 
     def _row(self, one: _Range, outcome: str | None, at: int | None = None, **columns: Any) -> Row:
         held = None if at is None or one.since is None else max(0, at - one.since) / MS
@@ -477,7 +480,6 @@ class Shares(Fold):
     def restore(self, state: Any) -> None:
         for place, said in state["parts"]:
             one = self.parts[stored.text(place)] = Deliveries(self.owner, place)
-            int(place.rpartition(":")[2])
             one.restore(said)
         for who, connection, epoch, is_open, lost in state["sessions"]:
             self.sessions[stored.text(who)] = _Session(

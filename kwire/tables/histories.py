@@ -133,7 +133,7 @@ class Held:
             if len(self._rows) >= _BATCH_ROWS:
                 yield from self.rest(())
         self._windows += 1
-        small = self._rows and int(frames["seen"].sum()) < SMALL_WINDOW
+        small = self._rows and frames.size < SMALL_WINDOW
         if small or self._windows >= _WINDOWS or len(self._rows) >= _ENOUGH:
             yield from self.rest(())
 

@@ -316,9 +316,8 @@ class Steps:
     # -- what is rare
 
     def _gaps(self, frames: Frames) -> Iterator[Step]:
-        lost = np.flatnonzero(_LOST[frames["status"]])
-        if len(lost):
-            for step in self._steps(frames, lost).values():
+        if frames["status"].any():
+            for step in self._steps(frames, np.flatnonzero(_LOST[frames["status"]])).values():
                 yield step(kind="gap")
 
     def _controls(self, frames: Frames) -> Iterator[Step]:
