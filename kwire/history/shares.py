@@ -233,10 +233,14 @@ class Deliveries:
         topic, id_ = self.topic
         return {"group_id": self.owner, "topic": topic, "topic_id": id_, "partition": self.partition}
 
-    def _row(self, one: _Range, outcome: str | None, at: int | None = None, **columns: Any) -> Row:
+    def _row(self, one: _Range, outcome: str | None, at: int | None = None) -> Row:
         held = None if at is None or one.since is None else max(0, at - one.since) / MS
+        topic, id_ = self.topic
         return {
-            **self.named(),
+            "group_id": self.owner,
+            "topic": topic,
+            "topic_id": id_,
+            "partition": self.partition,
             "first_offset": one.first,
             "last_offset": one.last,
             "member_id": one.member,
@@ -249,7 +253,6 @@ class Deliveries:
             "lock_timeout_ms": one.lock or None,
             "outcome": outcome,
             "held_ms": held,
-            **columns,
         }
 
     def _expired(self) -> list[Row]:
