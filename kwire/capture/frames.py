@@ -376,7 +376,13 @@ class Gathered:
         latest, tables, data = self._latest, self._tables, self._data
         self._latest, self._tables, self._data, self._size, self._windows = None, [], [], 0, 0
         if latest is not None:
-            yield Frames(joined(tables), np.frombuffer(b"".join(data), np.uint8), latest._connections, latest._names, latest._pool)
+            yield Frames(
+                joined(tables),
+                np.frombuffer(b"".join(data), np.uint8),
+                latest._connections,
+                latest._names,
+                latest._pool,
+            )
 
 
 GATHERED_WINDOWS: Final = 16
