@@ -727,7 +727,7 @@ class Journeys:
         ends = np.searchsorted(theirs, mine, "right")
         # The first commit that was accepted since the group is known,
         own, other = _keys((theirs, mine), (commits["order"], since - 1))
-        at = np.searchsorted(own, other, "right")
+        at: Array = np.searchsorted(own, other, "right")
         # the first that was asked for after it, and the first that reaches so far.
         for name, least in (("last", waiting["fetch_order"]), ("first", waiting["last"])):
             distinct, rank = np.unique(commits[name], return_inverse=True)
