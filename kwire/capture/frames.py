@@ -25,7 +25,7 @@ from kwire.errors import DecodeError, LimitError, UnsupportedVersionError
 from kwire.kernels.columns import Columns, Seen, columns_of, frame_columns
 from kwire.kernels.engine import MACHINE, Engine, choose
 from kwire.kernels.judging import NOT_SUPPORTED, UNREADABLE, is_too_new, left_over
-from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Status, taken
+from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Status, joined, taken
 from kwire.kernels.numbers import grown
 from kwire.kernels.ordering import with_body_of
 from kwire.kernels.programs import MAX_DEPTH, job_column, registers_of, value_column
@@ -161,6 +161,11 @@ class Frames:
 
     def __iter__(self) -> Iterator[Frame]:
         return map(self.__getitem__, range(len(self)))
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of all of them that the capture has."""
+        return int(self.table["seen"].sum())
 
     @cached_property
     def left_over(self) -> Array:
@@ -345,7 +350,7 @@ class Gathered:
         A ``Frames`` that is given may have others than those that were wanted.
         """
         size = int(frames["seen"][rows].sum())
-        alone = size > GATHERED_BYTES or int(frames["seen"].sum()) < SMALL_WINDOW
+        alone = size > GATHERED_BYTES or frames.size < SMALL_WINDOW
         # Another table of connections may have others at the same place.
         if alone or (self._latest is not None and self._latest._connections is not frames._connections):
             yield from self.rest()
@@ -371,8 +376,13 @@ class Gathered:
         latest, tables, data = self._latest, self._tables, self._data
         self._latest, self._tables, self._data, self._size, self._windows = None, [], [], 0, 0
         if latest is not None:
-            joined = np.frombuffer(b"".join(data), np.uint8)
-            yield Frames(np.concatenate(tables), joined, latest._connections, latest._names, latest._pool)
+            yield Frames(
+                joined(tables),
+                np.frombuffer(b"".join(data), np.uint8),
+                latest._connections,
+                latest._names,
+                latest._pool,
+            )
 
 
 GATHERED_WINDOWS: Final = 16

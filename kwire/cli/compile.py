@@ -101,7 +101,7 @@ def _records() -> None:
     from kwire.kernels.names import NameTable, fill_lookup
     from kwire.kernels.ordering import with_body_of
     from kwire.kernels.partitions import count_records, deliveries, int_lists
-    from kwire.kernels.programs import JOB, ProgramSet, locate
+    from kwire.kernels.programs import JOB, ProgramSet, jobs_of, locate
     from kwire.kernels.records import uniform
     from kwire.log.regions import headers
     from kwire.records.columnar import decode_batches, decode_sets
@@ -114,6 +114,7 @@ def _records() -> None:
     MACHINE(fill_lookup)(names.names, names.pool, names.lookup, names.used[0])
     # A job that is at its end at once.
     locate(nothing, np.zeros(1, JOB), np.zeros(1, ProgramSet({}, 1).code.dtype), 1, MACHINE)
+    MACHINE(jobs_of)(np.zeros(0, FRAME), none, np.zeros((1, 1), np.int64), np.zeros(0, JOB), none.copy())
     MACHINE(count_records)(nothing, np.zeros((0, 4), np.int64), none, none.copy(), none.copy())
     MACHINE(deliveries)(nothing, np.zeros((0, 2), np.int64), none, none.copy(), none.copy())
     MACHINE(int_lists)(nothing, none, none, none, none.copy(), np.zeros(0, np.int32))

@@ -200,20 +200,15 @@ class Story:
         waiting: dict[int, dict[tuple[str | None, str], Step]] = {}
         for number in range(len(window)):
             pair = pairs[number]
-            if pair > number and kinds[pair] == kinds[number] + 1:
-                steps = list(window.steps(number))
-                if all(one.owner is not None for one in steps):
-                    self._asked.passed(lists.connections[number], lists.ids[number])
-                    waiting[pair] = {(one.owner, one.place): one for one in steps}
-                    for step in steps:
-                        yield from self.fold(step)
-                    continue
-                for step in steps:
-                    yield from self.take(step)
-                continue
             asked = waiting.pop(number, None)
-            for step in window.steps(number, asked):
-                yield from self.take(step) if asked is None else self.fold(step)
+            steps = list(window.steps(number, asked))
+            taken = self.take if asked is None else self.fold
+            if pair > number and kinds[pair] == kinds[number] + 1 and all(one.owner is not None for one in steps):
+                self._asked.passed(lists.connections[number], lists.ids[number])
+                waiting[pair] = {(one.owner, one.place): one for one in steps}
+                taken = self.fold
+            for step in steps:
+                yield from taken(step)
 
     def take(self, step: Step) -> Iterator[Row]:
         """The rows that a step gives, as the capture has it."""

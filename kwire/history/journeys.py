@@ -17,8 +17,8 @@ Rules kept here:
 - A consumer gets whole batches. What is before the offset that it asked for it leaves out, and so is it here.
 - The group of a reader is that in whose name a client of the same host and client_id fetches or commits offsets of this
   partition. If there are several such groups, the group is not known.
-- A commit covers what was delivered to its group before it, and ends before its offset. It counts once a response has
-  accepted it.
+- A commit covers what was delivered to its group before its request, and ends before its offset. It counts once a
+  response has accepted it.
 - Ranges that a reader passed are those between the end of what its group has got and the offset that it asks for next.
 - The bounds count events: ``MOST_PRODUCED`` ranges wait for readers, ``MOST_DELIVERED`` deliveries for a commit. What
   is given up is a row. So rows do not depend on windows.
@@ -725,19 +725,21 @@ class Journeys:
         # A place after the last, where nothing is covered.
         padded = np.append(commits, np.zeros(1, EVENT))
         ends = np.searchsorted(theirs, mine, "right")
-        # The first commit of the group after it,
-        own, other = _keys((theirs, mine), (commits["order"], np.maximum(waiting["fetch_order"], since - 1)))
-        at = np.searchsorted(own, other, "right")
-        # and the first that reaches so far.
-        distinct, rank = np.unique(commits["first"], return_inverse=True)
-        width = len(distinct) + 1
-        top = np.maximum.accumulate(theirs * width + rank)
-        wanted = np.searchsorted(distinct, waiting["last"], "right")
-        at = np.maximum(at, np.searchsorted(top, mine * width + wanted, "left"))
+        # The first commit that was accepted since the group is known,
+        own, other = _keys((theirs, mine), (commits["order"], since - 1))
+        at: Array = np.searchsorted(own, other, "right")
+        # the first that was asked for after it, and the first that reaches so far.
+        for name, least in (("last", waiting["fetch_order"]), ("first", waiting["last"])):
+            distinct, rank = np.unique(commits[name], return_inverse=True)
+            width = len(distinct) + 1
+            top = np.maximum.accumulate(theirs * width + rank)
+            wanted = np.searchsorted(distinct, least, "right")
+            at = np.maximum(at, np.searchsorted(top, mine * width + wanted, "left"))
         open_ = (at < ends) & (group >= 0)
         while True:
-            # A group may go back, and commit less again.
-            short = open_ & (padded["first"][np.minimum(at, len(commits))] <= waiting["last"])
+            # A group may go back, and commit less again. And answers need not come in the order of requests.
+            one = padded[np.minimum(at, len(commits))]
+            short = open_ & ((one["first"] <= waiting["last"]) | (one["last"] <= waiting["fetch_order"]))
             if not short.any():
                 break
             at[short] += 1

@@ -31,7 +31,7 @@ from kwire.history.steps import Names, Reader, Said, Step, kind_of, topic_of
 from kwire.protocol.error_codes import error_name
 from kwire.schema.keys import ApiKey
 
-__all__ = ["DELIVERIES", "OUTCOMES", "Deliveries", "Shares", "acks_of", "place_of"]
+__all__ = ["DELIVERIES", "OUTCOMES", "Deliveries", "Shares", "acks_of"]
 
 MOST_RANGES: Final = 4096
 """Ranges of one partition that somebody has."""
@@ -65,8 +65,8 @@ _Made = Iterator[tuple[str | None, str, Said]]
 # --- steps ------------------------------------------------------------------------------------------------------------
 
 
-def place_of(topic: list[str | None], partition: int) -> str:
-    """The place (``Step.place``) of a partition of a topic, as ``topic_of`` gives it."""
+def _place(topic: list[str | None], partition: int) -> str:
+    """The key of a partition of a topic, as ``topic_of`` gives it."""
     return f"{topic[1] or ''}:{partition}"
 
 
@@ -86,40 +86,33 @@ def acks_of(batches: Iterable[tuple[int, int, Sequence[int]]]) -> list[list[int]
 
 
 def _asks(body: Any, names: Names) -> _Made:
-    said = {"member": body.member_id, "epoch": body.share_session_epoch}
-    group = body.group_id or ""
-    yield group, "", said
+    acks = []
     for topic in body.topics:
         named = topic_of(topic.topic_id, names)
         for one in topic.partitions:
             batches = one.acknowledgement_batches
-            acks = acks_of((each.first_offset, each.last_offset, list(each.acknowledge_types)) for each in batches)
-            if acks:
-                yield group, place_of(named, one.partition_index), {**said, "topic": named, "acks": acks}
+            some = acks_of((each.first_offset, each.last_offset, list(each.acknowledge_types)) for each in batches)
+            if some:
+                acks.append([named, one.partition_index, some])
+    yield body.group_id or "", "", {"member": body.member_id, "epoch": body.share_session_epoch, "acks": acks}
 
 
 def _fetched(body: Any, names: Names) -> _Made:
+    parts = []
     for topic in body.responses:
         named = topic_of(topic.topic_id, names)
         for one in topic.partitions:
             some = [[each.first_offset, each.last_offset, each.delivery_count] for each in one.acquired_records]
-            said = {
-                "topic": named,
-                "code": one.acknowledge_error_code,
-                "acquired": some,
-                "lock": body.acquisition_lock_timeout_ms,
-            }
-            yield None, place_of(named, one.partition_index), said
-    yield None, "", {"code": body.error_code}
+            parts.append([named, one.partition_index, one.acknowledge_error_code, some])
+    yield None, "", {"code": body.error_code, "lock": body.acquisition_lock_timeout_ms, "parts": parts}
 
 
 def _acknowledged(body: Any, names: Names) -> _Made:
+    parts = []
     for topic in body.responses:
         named = topic_of(topic.topic_id, names)
-        for one in topic.partitions:
-            said = {"topic": named, "code": one.error_code, "acquired": [], "lock": body.acquisition_lock_timeout_ms}
-            yield None, place_of(named, one.partition_index), said
-    yield None, "", {"code": body.error_code}
+        parts += [[named, one.partition_index, one.error_code, []] for one in topic.partitions]
+    yield None, "", {"code": body.error_code, "lock": body.acquisition_lock_timeout_ms, "parts": parts}
 
 
 _READS: Final[dict[int, Reader]] = {
@@ -154,6 +147,8 @@ class _Range(NamedTuple):
 
     def within(self, first: int, last: int) -> _Range:
         """The part of it that is in another range."""
+        if first <= self.first and self.last <= last:
+            return self
         return self._replace(first=max(self.first, first), last=min(self.last, last))
 
     def without(self, first: int, last: int) -> Iterator[_Range]:
@@ -164,13 +159,23 @@ class _Range(NamedTuple):
             yield self._replace(first=max(self.first, last + 1))
 
 
+class _Answer(NamedTuple):
+    """What a response says of a partition. ``acks``: what its request acknowledged there."""
+
+    acks: Sequence[list[int]]
+    code: int
+    acquired: Sequence[list[int]]
+
+
 class Deliveries:
     """The deliveries of one partition to one group."""
 
     def __init__(self, owner: str, place: str) -> None:
         self.owner = owner
         self.place = place
-        self.topic: list[str | None] = [None, place.rpartition(":")[0] or None]
+        id_, _, partition = place.rpartition(":")
+        self.topic: list[str | None] = [None, id_ or None]
+        self.partition = int(partition)
         self.held: list[_Range] = []
         """Ranges that members have, in the order in which they were acquired."""
         self.ended: list[_Range] = []
@@ -184,13 +189,23 @@ class Deliveries:
         """How many ranges it knows."""
         return 1 + len(self.held) + len(self.ended)
 
-    def take(self, step: Step) -> Iterator[Row]:
-        """The rows of a step of this partition."""
-        self.now = self.now if step.time is None else step.time
-        self.topic = step.said["topic"] if step.said["topic"][0] else self.topic
-        yield from self._expired()
-        if step.response and step.request is not None:
-            yield from self._answered(step, step.request)
+    def heard(self, now: int | None, topic: list[str | None]) -> list[Row]:
+        """Takes a frame that names this partition. Gives the rows of locks that are over."""
+        self.now = now
+        self.topic = topic if topic[0] else self.topic
+        return self._expired()
+
+    def answered(self, said: _Answer, step: Step, request: Step) -> Iterator[Row]:
+        """The rows of an answer. ``step`` and ``request``: the whole response and its request."""
+        member, lock = request.said["member"] or "", step.said["lock"]
+        for first, last, type_ in said.acks:
+            if said.code:
+                name = error_name(said.code) or str(said.code)
+                yield self._unknown(first, last, member, "refused") | {"error_name": name}
+            else:
+                yield from self._acknowledged(first, last, type_, member, lock)
+        for first, last, count in said.acquired:
+            yield from self._acquired(first, last, count, step, member)
         while len(self.held) > MOST_RANGES:
             one = self.held.pop(0)
             why = f"more than {MOST_RANGES} ranges of a partition are kept"
@@ -216,13 +231,16 @@ class Deliveries:
     def named(self) -> Row:
         """The columns that say which partition and group it is."""
         topic, id_ = self.topic
-        partition = int(self.place.rpartition(":")[2])
-        return {"group_id": self.owner, "topic": topic, "topic_id": id_, "partition": partition}
+        return {"group_id": self.owner, "topic": topic, "topic_id": id_, "partition": self.partition}
 
-    def _row(self, one: _Range, outcome: str | None, at: int | None = None, **columns: Any) -> Row:
+    def _row(self, one: _Range, outcome: str | None, at: int | None = None) -> Row:
         held = None if at is None or one.since is None else max(0, at - one.since) / MS
+        topic, id_ = self.topic
         return {
-            **self.named(),
+            "group_id": self.owner,
+            "topic": topic,
+            "topic_id": id_,
+            "partition": self.partition,
             "first_offset": one.first,
             "last_offset": one.last,
             "member_id": one.member,
@@ -235,19 +253,17 @@ class Deliveries:
             "lock_timeout_ms": one.lock or None,
             "outcome": outcome,
             "held_ms": held,
-            **columns,
         }
 
-    def _expired(self) -> Iterator[Row]:
+    def _expired(self) -> list[Row]:
         """The rows of locks that are over."""
         now = self.now
         if now is None or now < self._soonest:
-            return
+            return []
         over = [one for one in self.held if one.until is not None and one.until <= now]
         self.held = [one for one in self.held if one.until is None or one.until > now]
         self._soonest = min((one.until for one in self.held if one.until is not None), default=_NEVER)
-        for one in over:
-            yield self._ends(one, "expired", one.until)
+        return [self._ends(one, "expired", one.until) for one in over]
 
     def _holds(self, one: _Range) -> None:
         self.held.append(one)
@@ -259,18 +275,6 @@ class Deliveries:
             self.ended.append(one._replace(outcome=outcome))
             del self.ended[:-MOST_ENDED]
         return self._row(one, outcome, at)
-
-    def _answered(self, step: Step, request: Step) -> Iterator[Row]:
-        said, member = step.said, request.said["member"] or ""
-        if request.place == step.place:
-            for first, last, type_ in request.said["acks"]:
-                if said["code"]:
-                    name = error_name(said["code"]) or str(said["code"])
-                    yield self._unknown(first, last, member, "refused") | {"error_name": name}
-                else:
-                    yield from self._acknowledged(first, last, type_, member, said["lock"])
-        for first, last, count in said["acquired"]:
-            yield from self._acquired(first, last, count, step, member)
 
     def _unknown(self, first: int, last: int, member: str, outcome: str) -> Row:
         """The row of a range that is not known to have been acquired."""
@@ -401,23 +405,18 @@ class Shares(Fold):
 
     def take(self, step: Step) -> Iterable[Row]:
         self.now = self.now if step.time is None else step.time
-        if step.place:
-            part = self.parts.get(step.place)
-            if part is None:
-                part = self.parts[step.place] = Deliveries(self.owner, step.place)
-            else:
-                self.size -= part.size
-            yield from part.take(step)
-            member = "" if step.request is None else step.request.said["member"] or ""
-            session = self.sessions.get(member)
-            if step.request is not None and session is not None and step.request.frame < session.lost:
-                # It is told after a request that shows a loss: a request that is missing may have given them back.
-                yield from part.lose(member, "unknown", self.now)
-            self.size += part.size
-        elif not step.response:
+        if not step.response:
             yield from self._asked(step)
         elif step.request is not None:
-            yield from self._answered(step.request)
+            yield from self._answered(step, step.request)
+
+    def _part(self, topic: list[str | None], partition: int) -> Deliveries:
+        place = _place(topic, partition)
+        part = self.parts.get(place)
+        if part is None:
+            part = self.parts[place] = Deliveries(self.owner, place)
+            self.size += part.size
+        return part
 
     def _asked(self, step: Step) -> Iterator[Row]:
         member, epoch = step.said["member"] or "", step.said["epoch"]
@@ -434,10 +433,25 @@ class Shares(Fold):
             del self.sessions[gone]
             self.size -= 1
             yield from self._lose(gone, "unknown")
+        for topic, partition, _ in step.said["acks"]:
+            part = self._part(topic, partition)
+            self.size -= part.size
+            yield from part.heard(self.now, topic)
+            self.size += part.size
 
-    def _answered(self, request: Step) -> Iterator[Row]:
+    def _answered(self, step: Step, request: Step) -> Iterator[Row]:
         member = request.said["member"] or ""
         session = self.sessions.get(member)
+        acks = {_place(topic, partition): some for topic, partition, some in request.said["acks"]}
+        for topic, partition, code, acquired in step.said["parts"]:
+            part = self._part(topic, partition)
+            self.size -= part.size
+            yield from part.heard(self.now, topic)
+            yield from part.answered(_Answer(acks.get(part.place, ()), code, acquired), step, request)
+            if session is not None and request.frame < session.lost:
+                # It is told after a request that shows a loss: a request that is missing may have given them back.
+                yield from part.lose(member, "unknown", self.now)
+            self.size += part.size
         if session is not None and session.epoch == request.said["epoch"]:
             session.open = False
         if request.said["epoch"] < 0:
@@ -469,7 +483,6 @@ class Shares(Fold):
     def restore(self, state: Any) -> None:
         for place, said in state["parts"]:
             one = self.parts[stored.text(place)] = Deliveries(self.owner, place)
-            int(place.rpartition(":")[2])
             one.restore(said)
         for who, connection, epoch, is_open, lost in state["sessions"]:
             self.sessions[stored.text(who)] = _Session(

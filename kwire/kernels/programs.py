@@ -42,6 +42,7 @@ __all__ = [
     "LEAST_TAG",
     "MAX_DEPTH",
     "MOST_LENGTH",
+    "UNKNOWN",
     "Each",
     "Failure",
     "Instruction",
@@ -53,6 +54,7 @@ __all__ = [
     "compile_program",
     "interpret",
     "job_column",
+    "jobs_of",
     "length_column",
     "length_there",
     "locate",
@@ -154,6 +156,8 @@ _NO_REGISTER: Final = -1
 ERROR_CODE: Final = "error_code"
 """How the name of a field ends that is one."""
 _LEAST_ROWS: Final = 16
+UNKNOWN: Final = -2
+"""In place of where a program begins (int): it has not been looked for yet."""
 
 
 class Instruction(Row):
@@ -778,6 +782,32 @@ def _run(
             n_failures += 1
         job += 1
     return job, n_rows, n_failures
+
+
+@kernel
+def jobs_of(frames: Array, rows: Array, begins: Array, jobs: Array, kept: Array) -> tuple[int, int]:
+    """Fills ``jobs`` with those of ``rows`` of ``frames`` (FRAME) that have a program, and ``kept`` with these rows.
+
+    ``begins`` says where programs begin, by kind of message (twice the API key, one more for responses) and version.
+    It is negative where there is none. Returns how many jobs there are and how many bytes, or UNKNOWN at the first
+    frame of which it says UNKNOWN, or nothing.
+    """
+    n, size = int64(0), int64(0)
+    for k in range(rows.shape[0]):
+        frame = frames[rows[k]]
+        kind, version = 2 * frame.api + frame.response, int64(frame.version)
+        if not (0 <= kind < begins.shape[0] and 0 <= version < begins.shape[1]):
+            return int64(UNKNOWN), size
+        begin = begins[kind, version]
+        if begin == UNKNOWN:
+            return begin, size
+        if begin >= 0:
+            job = jobs[n]
+            job.start, job.end, job.program = frame.off, frame.off + frame.seen, begin
+            kept[n] = rows[k]
+            n += 1
+            size += frame.seen
+    return n, size
 
 
 def locate(buf: Array, jobs: Array, code: Array, captures: int, engine: Engine) -> tuple[Array, Array]:

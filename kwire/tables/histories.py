@@ -23,7 +23,7 @@ from kwire.limits import DEFAULT_LIMITS
 from kwire.records.arrow_types import STATUS_FIELDS, TIMESTAMP
 from kwire.tables.definition import Maker, Run
 from kwire.tables.frames import BROKER, KEY
-from kwire.tables.locating import Programs, layouts
+from kwire.tables.locating import Programs, layouts, remembered
 from kwire.tables.topics import Topics
 from kwire.wire import printable
 
@@ -133,7 +133,7 @@ class Held:
             if len(self._rows) >= _BATCH_ROWS:
                 yield from self.rest(())
         self._windows += 1
-        small = self._rows and int(frames["seen"].sum()) < SMALL_WINDOW
+        small = self._rows and frames.size < SMALL_WINDOW
         if small or self._windows >= _WINDOWS or len(self._rows) >= _ENOUGH:
             yield from self.rest(())
 
@@ -154,7 +154,7 @@ class _Heads:
     """Finds how much of each body counts: ``kwire.history.steps.Heads``."""
 
     def __init__(self, history: History) -> None:
-        self._programs = Programs(partial(_head, history.heads), _TEXTS)
+        self._programs = Programs(partial(_head, tuple(history.heads.items())), _TEXTS)
         self._kinds = np.zeros(max(history.reads) + 1, bool)
         self._kinds[[*history.heads, *history.errors]] = True
 
@@ -181,14 +181,15 @@ class _Heads:
         return made
 
 
-def _head(fields: Mapping[int, tuple[str, ...]], api: int, response: int, version: int) -> Program | None:
+@remembered
+def _head(fields: tuple[tuple[int, tuple[str, ...]], ...], api: int, response: int, version: int) -> Program | None:
     """Of a request the texts before the field after which nothing counts, of a response its error codes."""
     both = layouts(api, response, version, secrets=True)
     if both is None:
         return None
     if response:
         return compile_program(both, {}, errors=True)
-    wanted = fields[2 * api + response]
+    wanted = dict(fields)[2 * api + response]
     texts = [one.name for one in both[-1].fields if one.name in wanted]
     return compile_program(both, texts, emit_after=next(one for one in wanted if one in texts)) if texts else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -11,13 +12,16 @@ import numpy as np
 from kwire import schema
 from kwire.capture.frames import Frames
 from kwire.kernels.engine import Engine, choose
-from kwire.kernels.programs import JOB, Program, ProgramSet, Trouble, locate, locate_parts
+from kwire.kernels.programs import JOB, UNKNOWN, Program, ProgramSet, Trouble, jobs_of, locate, locate_parts
 from kwire.protocol.headers import request_header_version, response_header_version
 from kwire.schema.model import ArrayLayout, FieldLayout, StructLayout, layout
 
-__all__ = ["Failure", "Programs", "layouts"]
+__all__ = ["Failure", "Programs", "layouts", "remembered"]
 
 Array = Any
+
+_MOST_MADE: Final = 1 << 9
+"""Programs of one function that are remembered."""
 
 
 def layouts(api: int, response: int, version: int, *, secrets: bool = False) -> list[StructLayout] | None:
@@ -35,6 +39,16 @@ def layouts(api: int, response: int, version: int, *, secrets: bool = False) -> 
         header = layout(schema.message("RequestHeader"), request_header_version(api, version))
     body = layout(message, version)
     return [header, body if secrets else _without_secrets(body)]
+
+
+def remembered(make: Callable[..., Program | None]) -> Callable[..., Program | None]:
+    """A function that makes programs, and makes each once in a process. Its arguments can be hashed."""
+
+    @lru_cache(_MOST_MADE)
+    def made(generation: int, *key: Any) -> Program | None:
+        return make(*key)
+
+    return lambda *key: made(schema.generation(), *key)
 
 
 HIDDEN: Final = " (secret)"
@@ -62,7 +76,6 @@ _MESSAGES: Final = 1 << 9
 _VERSIONS: Final = 1 << 5
 """Versions of a message: more than Kafka has."""
 _NONE: Final = -1
-_NEW: Final = -2
 
 
 class Failure:
@@ -95,7 +108,7 @@ class Programs:
         self._make = make
         self._registers = registers
         self._programs: dict[tuple[int, int], Program] = {}
-        self._begins: Array = np.full((_MESSAGES, _VERSIONS), _NEW)
+        self._begins: Array = np.full((_MESSAGES, _VERSIONS), UNKNOWN)
         """By kind of message and version: where its program begins."""
         self._others: dict[tuple[int, int], int] = {}
         """The same of those that the table has no room for."""
@@ -128,10 +141,13 @@ class Programs:
 
     def _jobs(self, frames: Frames, rows: Array) -> tuple[Array, Array, Engine]:
         """Those of the rows that have a program, a table of JOB for them, and the engine for so much."""
-        message, version = frames["api"][rows] * 2 + frames["response"][rows], frames["version"][rows]
-        code = self._begin(message, version)
-        if len(code) and code.min() < 0:
-            rows, code = rows[code >= 0], code[code >= 0]
+        jobs, kept = np.empty(len(rows), JOB), np.empty(len(rows), np.int64)
+        count, size = choose(0)(jobs_of)(frames.table, rows, self._begins, jobs, kept)
+        if count >= 0:
+            return kept[:count], jobs[:count], choose(size)
+        # Kinds that are new, or that the table has no room for.
+        code = self._begin(frames["api"][rows] * 2 + frames["response"][rows], frames["version"][rows])
+        rows, code = rows[code >= 0], code[code >= 0]
         jobs = np.empty(len(rows), JOB)
         seen = frames["seen"][rows]
         jobs["start"] = frames["off"][rows]
@@ -153,8 +169,10 @@ class Programs:
             made[~fits] = [self._others[one] for one in keys]
             return made
         found = self._begins[message, version]
-        if found.min() == _NEW:
-            self._make_all(set(zip(message[found == _NEW].tolist(), version[found == _NEW].tolist(), strict=True)))
+        if found.min() == UNKNOWN:
+            self._make_all(
+                set(zip(message[found == UNKNOWN].tolist(), version[found == UNKNOWN].tolist(), strict=True))
+            )
             found = self._begins[message, version]
         return found
 

@@ -15,12 +15,12 @@ from uuid import UUID
 import numpy as np
 
 from kwire.capture.frames import Frames
-from kwire.history.shares import acks_of, place_of
+from kwire.history.shares import acks_of
 from kwire.history.steps import Found, Said
 from kwire.kernels.layouts import ABSENT, Status
 from kwire.kernels.programs import Each, Program, compile_program, job_column
 from kwire.schema.keys import ApiKey
-from kwire.tables.locating import Programs, layouts
+from kwire.tables.locating import Programs, layouts, remembered
 from kwire.tables.topics import Spelled
 
 __all__ = ["ShareColumns"]
@@ -61,6 +61,7 @@ _OF_CODE: Final = {
 }
 
 
+@remembered
 def _program(secrets: bool, api: int, response: int, version: int) -> Program | None:
     """A row after what stands before the topics, one for each range, and one after each partition."""
     both = layouts(api, response, version, secrets=True)
@@ -106,37 +107,33 @@ class ShareColumns:
         left = {int(np.searchsorted(numbers, frames.numbers[one.row])) for one in failures}
         if len(found) > _MOST:
             left |= set(np.flatnonzero(np.bincount(job_column(found), minlength=len(right)) > _MOST).tolist())
-        made: dict[int, list[tuple[str | None, str, Said]]] = {}
+        made: dict[int, tuple[str | None, str, Said]] = {}
         pieces: list[Any] = []
         response, order = frames["response"][right].tolist(), numbers.tolist()
-        ends: dict[int, Said] = {}
         for row in found.tolist():
             job, array = row[0], row[A_ARRAY]
             if job in left:
                 continue
             if array == ABSENT:
                 pieces = []
-                if response[job]:
-                    made[job], ends[job] = [], {"code": row[A_EPOCH]}
-                else:
-                    group, member = self._text(frames, row, A_GROUP), self._text(frames, row, A_MEMBER)
-                    made[job] = [(group or "", "", {"member": member, "epoch": row[A_EPOCH]})]
+                made[job] = (None, "", _answer(row)) if response[job] else self._asked(frames, row)
             elif array == _RANGE:
                 pieces.append(row)
-            else:
+            elif response[job] or pieces:
                 some, pieces = pieces, []
-                if response[job] or some:
-                    topic = self._topic(frames, row[A_TOPIC], order[job], names)
-                    place = place_of(topic, row[A_PARTITION])
-                    if response[job]:
-                        made[job].append((None, place, _told(topic, row, some)))
-                    else:
-                        owner, _, said = made[job][0]
-                        made[job].append((owner, place, {**said, "topic": topic, "acks": _acks(frames.data, some)}))
-        for job, said in ends.items():
-            made[job].append((None, "", said))
+                said, partition = made[job][2], row[A_PARTITION]
+                topic = self._topic(frames, row[A_TOPIC], order[job], names)
+                if response[job]:
+                    acquired = [[one[A_FIRST], one[A_LAST], one[A_COUNT]] for one in some]
+                    said["parts"].append([topic, partition, row[A_CODE], acquired])
+                else:
+                    said["acks"].append([topic, partition, _acks(frames.data, some)])
         places = number.tolist()
-        return {places[job]: tuple(some) for job, some in made.items()}
+        return {places[job]: (one,) for job, one in made.items()}
+
+    def _asked(self, frames: Frames, row: list[int]) -> tuple[str, str, Said]:
+        group, member = self._text(frames, row, A_GROUP), self._text(frames, row, A_MEMBER)
+        return group or "", "", {"member": member, "epoch": row[A_EPOCH], "acks": []}
 
     def _text(self, frames: Frames, row: list[int], at: int) -> str | None:
         return self._spelled.text(frames.data, row[at], row[at + 1])
@@ -146,10 +143,8 @@ class ShareColumns:
         return [None, None] if found is None else [names(found[0], frame), found[1]]
 
 
-def _told(topic: list[str | None], row: list[int], some: list[list[int]]) -> Said:
-    acquired = [[one[A_FIRST], one[A_LAST], one[A_COUNT]] for one in some]
-    lock = row[A_LOCK]
-    return {"topic": topic, "code": row[A_CODE], "acquired": acquired, "lock": 0 if lock == ABSENT else lock}
+def _answer(row: list[int]) -> Said:
+    return {"code": row[A_EPOCH], "lock": 0 if row[A_LOCK] == ABSENT else row[A_LOCK], "parts": []}
 
 
 def _acks(data: Array, some: list[list[int]]) -> list[list[int]]:

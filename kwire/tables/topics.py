@@ -30,7 +30,7 @@ from kwire.records.batching import text_size
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import ArrayLayout, PrimitiveLayout, StructLayout
 from kwire.tables import columns
-from kwire.tables.locating import Programs, layouts
+from kwire.tables.locating import Programs, layouts, remembered
 from kwire.wire import uuid_text
 
 __all__ = ["R_TOPIC", "R_TOPIC_ID", "Names", "Spelled", "Topics", "numbers_of"]
@@ -155,8 +155,10 @@ class Topics:
     def name(self, id_: UUID, frame: int) -> str | None:
         """The name that an id has before the frame with this number. None if it has none."""
         key = id_.bytes
-        latest = next((name for since, one, name in reversed(self._learnt) if one == key and since < frame), None)
-        return latest or self._name_of.get(key)
+        for since, one, name in reversed(self._learnt):
+            if one == key and since < frame:
+                return name
+        return self._name_of.get(key)
 
     def ids(self, data: Array, sets: Array) -> columns.Texts:
         """The topic's id of each record set, as text."""
@@ -179,8 +181,9 @@ class Topics:
 
     def learn(self, frames: Frames) -> list[tuple[bytes, str]]:
         """Takes the pairs of names and ids in the messages of a window that have both. New pairs are kept, in order."""
-        self._name_of.update((id_, name) for _, id_, name in self._learnt)
-        self._learnt = []
+        if self._learnt:
+            self._name_of.update((id_, name) for _, id_, name in self._learnt)
+            self._learnt = []
         rows = self.speaking(frames)
         if not len(rows):
             return []
@@ -214,18 +217,17 @@ def _kinds(generation: int) -> tuple[Array, Array]:
 
 def _that_name(frames: Frames) -> Array:
     """The frames that may name topics by name and id."""
-    if frames["api"].max(initial=0) <= ApiKey.FETCH:
-        return np.zeros(0, np.int64)
     kinds, looked = _kinds(schema.generation())
-    rows = np.flatnonzero(frames.with_body(kinds) & (frames["status"] == Status.OK))
+    rows = np.flatnonzero(frames.with_body(kinds))
     if len(rows):
+        rows = rows[frames["status"][rows] == Status.OK]
         _look(kinds, looked, 2 * frames["api"][rows] + frames["response"][rows])
     return rows
 
 
 def _look(kinds: Array, looked: Array, met: Array) -> None:
     """Looks at the kinds of messages that are met for the first time."""
-    for kind in np.unique(met[looked[met] == 0]).tolist():
+    for kind in set(met[looked[met] == 0].tolist()):
         api, response = kind >> 1, kind & 1
         message = (schema.response if response else schema.request)(api)
         found = (layouts(api, response, one, secrets=True) for one in (() if message is None else message.versions))
@@ -239,6 +241,7 @@ def numbers_of(names: NameTable, data: Array, sets: Array, register: int) -> Arr
     return names.numbers(data, offsets, lengths, choose(8 * len(sets)))
 
 
+@remembered
 def _pair_program(secrets: bool, api: int, response: int, version: int) -> Program | None:
     found = layouts(api, response, version, secrets=secrets)
     pair = None if found is None else _topic_pair(found[-1], "")

@@ -3,8 +3,8 @@
 Strategy: few frames are about transactions. These become objects (``Step``). A state machine takes them in the order of
 the capture (``kwire.history.transactions``). What is frequent is looked at by programs (``kwire.kernels.programs``):
 
-- of a Produce request first its transactional id, and only if it has one the record sets
-- of a Produce response the offsets, if its request had one
+- of a Produce request its transactional id, and the record sets
+- of a Produce response the offsets, if its request had an id
 - of a Fetch response the last stable offset, if it is before the high watermark
 
 Rules kept here:
@@ -37,9 +37,9 @@ from kwire.tables import showing
 from kwire.tables.definition import ByRow, CaptureTable, Maker, Run
 from kwire.tables.frames import OF_BROKERS
 from kwire.tables.histories import Held
-from kwire.tables.locating import Programs, layouts
+from kwire.tables.locating import Programs, layouts, remembered
 from kwire.tables.showing import Column
-from kwire.tables.topics import Names, Spelled, Topics
+from kwire.tables.topics import Spelled, Topics
 
 __all__ = ["SCHEMA", "TABLE", "Steps"]
 
@@ -130,49 +130,59 @@ _MOST_ASKED: Final = 1 << 14
 _MOST_READERS: Final = 1 << 16
 """Connections whose isolation is remembered."""
 
-R_TXN: Final = 0
-(R_INDEX, R_RECORDS) = (2, 3)
-(R_ERROR, R_BASE) = (3, 4)
-(R_WATERMARK, R_STABLE, R_SET) = (4, 5, 6)
+_REGISTERS: Final = 8
+R_TOPIC, R_TOPIC_ID, R_INDEX, R_RECORDS, R_ERROR, R_OFFSET, R_WATERMARK, R_TXN = range(_REGISTERS)
+_PRODUCED: Final = "topic_data.partition_data."
+_ANSWERED: Final = "responses.partition_responses."
+_FETCHED: Final = "responses.partitions."
+_PATHS: Final[dict[tuple[int, int], dict[str, int]]] = {
+    (ApiKey.PRODUCE, 0): {
+        "transactional_id": R_TXN,
+        "topic_data.name": R_TOPIC,
+        "topic_data.topic_id": R_TOPIC_ID,
+        _PRODUCED + "index": R_INDEX,
+        _PRODUCED + "records": R_RECORDS,
+    },
+    (ApiKey.PRODUCE, 1): {
+        "responses.name": R_TOPIC,
+        "responses.topic_id": R_TOPIC_ID,
+        _ANSWERED + "index": R_INDEX,
+        _ANSWERED + "error_code": R_ERROR,
+        _ANSWERED + "base_offset": R_OFFSET,
+    },
+    (ApiKey.FETCH, 1): {
+        "responses.topic": R_TOPIC,
+        "responses.topic_id": R_TOPIC_ID,
+        _FETCHED + "partition_index": R_INDEX,
+        _FETCHED + "error_code": R_ERROR,
+        _FETCHED + "high_watermark": R_WATERMARK,
+        _FETCHED + "last_stable_offset": R_OFFSET,
+        _FETCHED + "records": R_RECORDS,
+    },
+}
+"""What is captured of Produce and Fetch. A row is written after the last of them."""
+_FIRST: Final[dict[tuple[int, int], int]] = {(ApiKey.PRODUCE, 0): 3, (ApiKey.FETCH, 1): 4}
+"""The first versions that know transactions."""
 
 
-def _paths(*names: str) -> dict[str, int]:
-    return {name: place for place, name in enumerate(names)}
-
-
-_PRODUCED: Final = _paths(
-    "topic_data.name", "topic_data.topic_id", "topic_data.partition_data.index", "topic_data.partition_data.records"
-)
-_ANSWERED: Final = _paths(
-    "responses.name",
-    "responses.topic_id",
-    "responses.partition_responses.index",
-    "responses.partition_responses.error_code",
-    "responses.partition_responses.base_offset",
-)
-_FETCHED: Final = _paths(
-    "responses.topic",
-    "responses.topic_id",
-    "responses.partitions.partition_index",
-    "responses.partitions.error_code",
-    "responses.partitions.high_watermark",
-    "responses.partitions.last_stable_offset",
-    "responses.partitions.records",
-)
-
-
-def _program(
-    paths: dict[str, int], last: str, early: bool, secrets: bool, api: int, response: int, version: int
-) -> Program | None:
-    both = layouts(api, response, version, secrets=secrets)
-    if both is None:
+@remembered
+def _program(secrets: bool, api: int, response: int, version: int) -> Program | None:
+    both, paths = layouts(api, response, version, secrets=secrets), _PATHS[api, response]
+    if both is None or version < _FIRST.get((api, response), 0):
         return None
-    return compile_program(both, paths, emit_after=last, stop_after=last if early else None)
+    return compile_program(both, paths, emit_after=list(paths)[-1])
 
 
-def _kinds(api: int, response: int) -> Array:
-    made = np.zeros(2 * api + 2, np.uint8)
-    made[2 * api + response] = 1
+@remembered
+def _isolation_program(secrets: bool, api: int, response: int, version: int) -> Program | None:
+    both = layouts(api, response, version, secrets=secrets)
+    last = "isolation_level"
+    return None if both is None else compile_program(both, [last], emit_after=last, stop_after=last)
+
+
+def _kinds(*some: tuple[int, int]) -> Array:
+    made = np.zeros(2 * max(some)[0] + 2, np.uint8)
+    made[[2 * api + response for api, response in some]] = 1
     return made
 
 
@@ -251,17 +261,10 @@ class Steps:
         secrets = run.options["secrets"]
         self._name = run.name
         self._topics = Topics(run.topics, secrets=secrets, learns=run.learns)
-        self._names = Names()
         self._spelled = Spelled()
 
-        def programs(paths: dict[str, int], *, early: bool = False) -> Programs:
-            return Programs(partial(_program, paths, list(paths)[-1], early, secrets), len(paths))
-
-        self._ids = programs(_paths("transactional_id"), early=True)
-        self._produced = programs(_PRODUCED)
-        self._answered = programs(_ANSWERED)
-        self._fetched = programs(_FETCHED)
-        self._isolation = programs(_paths("isolation_level"), early=True)
+        self._programs = Programs(partial(_program, secrets), _REGISTERS)
+        self._isolation = Programs(partial(_isolation_program, secrets), 1)
         self._asked, self._readers = left.asked, left.readers
         self._clients: dict[tuple[int, int], dict[str, Any]] = {}
         self._said: dict[tuple[int, bool, int, bytes], list[dict[str, Any]]] = {}
@@ -276,8 +279,12 @@ class Steps:
     def _all(self, frames: Frames) -> Iterator[tuple[int, int, Step | Write]]:
         yield from ((step.frame, 0, step) for step in self._gaps(frames))
         yield from ((step.frame, 0, step) for step in self._controls(frames))
-        yield from self._produced_in(frames)
-        yield from ((step.frame, 0, step) for step in self._held(frames))
+        self._learn_isolation(frames)
+        rows, said, _ = self._programs.run(frames, np.flatnonzero(frames.with_body(_LOOKED)))
+        if len(said):
+            of_frame = rows[job_column(said)]
+            yield from self._produced_in(frames, said, of_frame)
+            yield from ((step.frame, 0, step) for step in self._held(frames, said, of_frame))
 
     def _steps(self, frames: Frames, rows: Array) -> dict[int, partial[Step]]:
         """For each row of ``frames`` what makes steps of it: they have what is known of the frame."""
@@ -309,9 +316,8 @@ class Steps:
     # -- what is rare
 
     def _gaps(self, frames: Frames) -> Iterator[Step]:
-        lost = np.flatnonzero(_LOST[frames["status"]])
-        if len(lost):
-            for step in self._steps(frames, lost).values():
+        if frames["status"].any():
+            for step in self._steps(frames, np.flatnonzero(_LOST[frames["status"]])).values():
                 yield step(kind="gap")
 
     def _controls(self, frames: Frames) -> Iterator[Step]:
@@ -342,17 +348,18 @@ class Steps:
 
     def _topic(self, frames: Frames, rows: Array, of_frame: Array) -> list[str | None]:
         made: list[str | None] = []
-        columns = (value_column(rows, 0), length_column(rows, 0), value_column(rows, 1), frames.numbers[of_frame])
+        names, ids = (value_column(rows, R_TOPIC), length_column(rows, R_TOPIC)), value_column(rows, R_TOPIC_ID)
+        columns = (*names, ids, frames.numbers[of_frame])
         for at, length, id_at, frame in zip(*(one.tolist() for one in columns), strict=True):
             name = self._spelled.text(frames.data, at, length)
             found = None if name else self._spelled.id(frames.data, id_at)
             made.append(name if found is None else self._topics.name(found[0], frame) or found[1])
         return made
 
-    def _produced_in(self, frames: Frames) -> Iterator[tuple[int, int, Step | Write]]:
+    def _produced_in(self, frames: Frames, said: Array, of_frame: Array) -> Iterator[tuple[int, int, Step | Write]]:
         """What Produce requests of transactions say, and their responses."""
-        asked = list(self._writes(frames))
-        told = list(self._acknowledged(frames, {one.key for one in asked}))
+        asked = list(self._writes(frames, said, of_frame))
+        told = list(self._acknowledged(frames, said, of_frame, {one.key for one in asked}))
         # In pairs, where one request and one response of a connection have this correlation id and name it once.
         answers: dict[Any, _Told] = {}
         often: set[Any] = set()
@@ -401,82 +408,69 @@ class Steps:
     def _step(self, frames: Frames, about: _About, said: Mapping[str, Any]) -> Step:
         return self._maker(frames, about)(kind="produce", **said)
 
-    def _writes(self, frames: Frames) -> Iterator[_Told]:
-        asked = np.flatnonzero(frames.with_body(_PRODUCE) & (frames["version"] >= 3))
-        if not len(asked):
-            return
-        rows, ids, _ = self._ids.run(frames, asked)
-        mine = length_column(ids, R_TXN) >= 0
+    def _writes(self, frames: Frames, rows: Array, of_frame: Array) -> Iterator[_Told]:
+        mine = (length_column(rows, R_TXN) >= 0) & (length_column(rows, R_RECORDS) >= _HEADER)
         if not mine.any():
             return
-        ids = ids[mine]
-        names = self._names.numbers(frames.data, ids, R_TXN)
-        of = dict(zip(rows[job_column(ids)].tolist(), (self._names.known[one] for one in names.tolist()), strict=True))
-        rows, sets, _ = self._produced.run(frames, np.array(list(of), np.int64))
-        sets = sets[length_column(sets, R_RECORDS) >= _HEADER]
-        if not len(sets):
-            return
-        of_frame = rows[job_column(sets)]
-        starts, lengths = value_column(sets, R_RECORDS), length_column(sets, R_RECORDS)
+        rows, of_frame = rows[mine], of_frame[mine]
+        names = zip(value_column(rows, R_TXN).tolist(), length_column(rows, R_TXN).tolist(), strict=True)
+        starts, lengths = value_column(rows, R_RECORDS), length_column(rows, R_RECORDS)
         said_ = zip(
-            _about(frames, of_frame), self._topic(frames, sets, of_frame), value_column(sets, R_INDEX).tolist(),
+            _about(frames, of_frame), names, self._topic(frames, rows, of_frame), value_column(rows, R_INDEX).tolist(),
             lengths.tolist(), *_first_batches(frames.data, starts, lengths), strict=True,
         )  # fmt: skip
-        for place, (about, topic, partition, length, producer, epoch, count) in enumerate(said_):
+        for place, (about, name, topic, partition, length, producer, epoch, count) in enumerate(said_):
             said = {
-                "transactional_id": of[about[0]], "topic": topic, "partition": partition, "producer_id": producer,
-                "producer_epoch": epoch, "records": count, "record_bytes": length,
+                "transactional_id": self._spelled.text(frames.data, *name), "topic": topic, "partition": partition,
+                "producer_id": producer, "producer_epoch": epoch, "records": count, "record_bytes": length,
             }  # fmt: skip
             step = partial(self._step, frames, about, said)
             yield _Told(key := _key(about), about[1], _time(about), place, (key, topic, partition), said, step)
 
-    def _acknowledged(self, frames: Frames, asked: set[tuple[int, int]]) -> Iterator[_Told]:
+    def _acknowledged(
+        self, frames: Frames, said: Array, of_frame: Array, asked: set[tuple[int, int]]
+    ) -> Iterator[_Told]:
         if not self._asked and not asked:
             return
-        rows = np.flatnonzero(frames.with_body(_PRODUCED_RESPONSE))
-        numbers = frames.of_connections("number", frames["slot"][rows])
-        keys = zip(
-            numbers.tolist(), np.where(frames["id"][rows] == ABSENT, 0, frames["id"][rows]).tolist(), strict=True
-        )
-        mine = np.array([key in asked or key in self._asked for key in keys], bool)
-        if not mine.any():
+        there = np.flatnonzero((length_column(said, R_ERROR) == 0) & (length_column(said, R_WATERMARK) != 0))
+        numbers = frames.of_connections("number", frames["slot"][of_frame[there]])
+        ids = frames["id"][of_frame[there]]
+        keys = zip(numbers.tolist(), np.where(ids == ABSENT, 0, ids).tolist(), strict=True)
+        mine = there[[key in asked or key in self._asked for key in keys]]
+        if not len(mine):
             return
-        rows, said, _ = self._answered.run(frames, rows[mine])
-        of_frame = rows[job_column(said)]
+        said, of_frame = said[mine], of_frame[mine]
         found = zip(
             _about(frames, of_frame), self._topic(frames, said, of_frame), value_column(said, R_INDEX).tolist(),
-            value_column(said, R_ERROR).tolist(), value_column(said, R_BASE).tolist(), strict=True,
+            value_column(said, R_ERROR).tolist(), value_column(said, R_OFFSET).tolist(), strict=True,
         )  # fmt: skip
         for place, (about, topic, partition, error, base) in enumerate(found):
             what = {"topic": topic, "partition": partition, "error": _error(error), "offset": base}
             step = partial(self._step, frames, about, what)
             yield _Told(key := _key(about), about[1], _time(about), place, (key, topic, partition), what, step)
 
-    def _held(self, frames: Frames) -> Iterator[Step]:
-        there = np.flatnonzero(frames.with_body(_FETCH_RESPONSE) & (frames["version"] >= 4))
-        asked = np.flatnonzero(frames.with_body(_FETCH) & (frames["version"] >= 4))
+    def _learn_isolation(self, frames: Frames) -> None:
+        """All that a client fetches on a connection it fetches with one isolation."""
+        asked = np.flatnonzero(frames.with_body(_FETCH) & (frames["version"] >= _FIRST[ApiKey.FETCH, 1]))
         numbers = frames.of_connections("number", frames["slot"][asked])
-        # All that a client fetches on a connection it fetches with one isolation.
         new = set(numbers.tolist()).difference(self._readers)
-        if new and len(self._readers) < _MOST_READERS:
-            rows, said, _ = self._isolation.run(frames, asked[np.isin(numbers, list(new))])
-            numbers = frames.of_connections("number", frames["slot"][rows[job_column(said)]])
-            for connection, level in zip(numbers.tolist(), value_column(said, 0).tolist(), strict=True):
-                if len(self._readers) < _MOST_READERS:
-                    self._readers.setdefault(connection, level)
-        if not len(there):
+        if not new or len(self._readers) >= _MOST_READERS:
             return
-        rows, said, _ = self._fetched.run(frames, there)
-        stable, watermark = value_column(said, R_STABLE), value_column(said, R_WATERMARK)
+        rows, said, _ = self._isolation.run(frames, asked[np.isin(numbers, list(new))])
+        numbers = frames.of_connections("number", frames["slot"][rows[job_column(said)]])
+        for connection, level in zip(numbers.tolist(), value_column(said, 0).tolist(), strict=True):
+            if len(self._readers) < _MOST_READERS:
+                self._readers.setdefault(connection, level)
+
+    def _held(self, frames: Frames, said: Array, of_frame: Array) -> Iterator[Step]:
+        stable, watermark = value_column(said, R_OFFSET), value_column(said, R_WATERMARK)
         mine = (stable >= 0) & (stable < watermark) & (value_column(said, R_ERROR) == 0)
         if not mine.any():
             return
-        said = said[mine]
-        of_frame = rows[job_column(said)]
-        behind = (value_column(said, R_WATERMARK) - value_column(said, R_STABLE)).tolist()
+        said, of_frame, behind = said[mine], of_frame[mine], (watermark - stable)[mine].tolist()
         about = zip(
             of_frame.tolist(), self._topic(frames, said, of_frame), value_column(said, R_INDEX).tolist(),
-            value_column(said, R_STABLE).tolist(), behind, length_column(said, R_SET).tolist(), strict=True,
+            stable[mine].tolist(), behind, length_column(said, R_RECORDS).tolist(), strict=True,
         )  # fmt: skip
         steps = self._steps(frames, np.unique(of_frame))
         for row, topic, partition, offset, records, size in about:
@@ -485,10 +479,8 @@ class Steps:
             yield made
 
 
-_PRODUCE: Final = _kinds(ApiKey.PRODUCE, 0)
-_PRODUCED_RESPONSE: Final = _kinds(ApiKey.PRODUCE, 1)
-_FETCH: Final = _kinds(ApiKey.FETCH, 0)
-_FETCH_RESPONSE: Final = _kinds(ApiKey.FETCH, 1)
+_FETCH: Final = _kinds((ApiKey.FETCH, 0))
+_LOOKED: Final = _kinds(*_PATHS)
 _HEADER: Final = 61
 """Bytes of the header of a batch."""
 

@@ -71,6 +71,9 @@ class _World:
         said = {"connection": 20 + who, "id": self.id, "part": part, "who": who, "group": 7}
         offset = max(0, self.position.get((who, part), 0) - self.random.choice((0, 0, 0, 3)))
         asked = self.put(Kind.COMMIT, first=offset, **said)
+        for _ in range(self.random.choice((0, 0, 0, 1, 2))):
+            # The broker takes its time, and answers others before.
+            self.random.choice((self.produce, self.read, self.commit))()
         if self.random.random() < 0.9:
             self.put(Kind.COMMITTED, first=self.random.choice((0, 0, 0, NONE)), asked=1000 * asked, **said)
 
@@ -169,7 +172,7 @@ def _one_by_one(events: Any) -> set[tuple[Any, ...]]:
                     (
                         one["order"]
                         for at, one in sorted(commits, key=lambda one: one[0])
-                        if at > order
+                        if one["order"] > order
                         and one["part"] == part
                         and one["first"] > offset
                         and groups.get((row["who"], part), 1 << 60) <= at
@@ -223,6 +226,29 @@ def test_an_acknowledgement_may_come_after_the_delivery() -> None:
     )
     (row,) = np.array(_rows(events, [3]), ROW)
     assert (row["way"], row["produce_order"], row["fetch_order"], row["lag"]) == (Way.DELIVERED, 0, 2, 0)
+
+
+def test_a_commit_covers_what_came_before_its_request() -> None:
+    reader = {"connection": 2, "part": 0, "who": 1}
+    first, second = ({"connection": 3, "id": id_, "part": 0, "who": 1, "group": 7} for id_ in (1, 2))
+    events = np.array(
+        [
+            _event(Kind.PRODUCE, 0, records=3, size=9, who=0, connection=1, id=5, part=0),
+            _event(Kind.ACKNOWLEDGED, 1, first=0, asked=0, connection=1, id=5, part=0),
+            _event(Kind.ASK, 2, first=0, **reader),
+            _event(Kind.COMMIT, 3, first=3, **first),
+            _event(Kind.FETCH, 4, first=0, last=2, records=1, more=3, **reader),
+            _event(Kind.COMMITTED, 5, first=0, asked=3000, **first),
+            _event(Kind.COMMIT, 6, first=3, **second),
+            _event(Kind.COMMITTED, 7, first=0, asked=6000, **second),
+        ],
+        EVENT,
+    )
+    for cuts in ([], [5], list(range(1, 8))):
+        (row,) = np.array(_rows(events, cuts, at_once=0), ROW)
+        assert (row["way"], row["commit_order"], row["committed"]) == (Way.COMMITTED, 6, 7000)
+    (row,) = np.array(_rows(events[:6], []), ROW)
+    assert (row["way"], row["commit_order"]) == (Way.DELIVERED, NONE)
 
 
 def test_nothing_is_delivered_or_passed_before_it_was_produced() -> None:

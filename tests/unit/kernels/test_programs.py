@@ -12,18 +12,20 @@ import pytest
 from kwire import messages, schema
 from kwire.codec import registry
 from kwire.kernels.engine import Engine
-from kwire.kernels.layouts import ABSENT
+from kwire.kernels.layouts import ABSENT, FRAME
 from kwire.kernels.programs import (
     COMPACT,
     INSTRUCTION,
     JOB,
     MAX_DEPTH,
+    UNKNOWN,
     Op,
     Program,
     ProgramSet,
     Trouble,
     compile_program,
     job_column,
+    jobs_of,
     length_column,
     locate,
     value_column,
@@ -205,6 +207,21 @@ def test_rows_of_many_frames_are_told_apart_and_their_table_grows(engine: Engine
     assert np.bincount(job_column(rows)).tolist() == counts
     assert value_column(rows, 2).tolist() == [0, 1, 2] * 15 + [0, 1] + [0, 1, 2] * 44
     assert [(int(row["job"]), int(row["trouble"])) for row in failures] == [(7, Trouble.LONG)]
+
+
+def test_jobs_are_the_frames_of_a_kind_that_has_a_program(engine: Engine) -> None:
+    rows = np.zeros(5, FRAME)
+    rows["api"], rows["response"], rows["version"] = [0, 0, 1, 0, 0], [0, 1, 0, 0, 0], [0, 1, 1, 1, 0]
+    rows["off"], rows["seen"] = [10, 20, 30, 40, 50], [1, 2, 3, 4, 5]
+    begins = np.array([[7, 8], [-1, 9], [6, -1], [5, UNKNOWN]])
+    jobs, kept = np.zeros(5, JOB), np.zeros(5, np.int64)
+    wanted = np.arange(1, 5)
+    assert engine(jobs_of)(rows, wanted, begins, jobs, kept) == (3, 11)
+    assert jobs[:3].tolist() == [(20, 22, 9), (40, 44, 8), (50, 55, 7)]
+    assert kept[:3].tolist() == [1, 3, 4]
+    for kind in [(1, 1, 1), (2, 0, 0), (0, 0, 2), (0, 0, ABSENT), (ABSENT, 0, 0)]:
+        rows["api"][2], rows["response"][2], rows["version"][2] = kind
+        assert engine(jobs_of)(rows, wanted, begins, jobs, kept)[0] == UNKNOWN
 
 
 def test_arrays_that_are_nested_too_deeply_stop_the_program(engine: Engine) -> None:

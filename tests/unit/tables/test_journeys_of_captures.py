@@ -95,6 +95,29 @@ def _in_a_transaction(*, committed: bool, refused: bool = False, gap: bool = Fal
     return rows_of(pcap(one.packets), "journeys")
 
 
+def test_a_commit_that_was_asked_for_before_the_records_came_does_not_cover_them() -> None:
+    one, other = Connection().open(), Connection(client=("10.0.0.1", 40_001)).open()
+    data = encode([Record(None, b"x", timestamp=1)] * 5)
+    wants = {"topic": "t", "partitions": [{"partition": 0, "fetch_offset": 0}]}
+    asked = messages.FetchRequest.from_dict({"topics": [wants]})
+    said = {"partition_index": 0, "high_watermark": 5, "records": data}
+    answered = messages.FetchResponse.from_dict({"responses": [{"topic": "t", "partitions": [said]}]})
+    topics = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 5}]}]
+    commit = messages.OffsetCommitRequest.from_dict({"group_id": "g", "topics": topics})
+    done = messages.OffsetCommitResponse.from_dict({"topics": [{"name": "t", "partitions": [{"partition_index": 0}]}]})
+    one.send(kwire.encode_request(asked, api_version=12, correlation_id=1, client_id="c"))
+    for number in (1, 2):
+        other.send(kwire.encode_request(commit, api_version=8, correlation_id=number, client_id="c"))
+        if number == 1:
+            one.time = other.time = other.time + 1_000_000
+            one.answer(kwire.encode_response(answered, api_version=12, correlation_id=1))
+            other.time = one.time + 1_000_000
+        other.answer(kwire.encode_response(done, api_version=8, correlation_id=number))
+    listed = sorted(one.packets + other.packets, key=lambda each: each.time)
+    (row,) = rows_of(pcap(listed), "journeys")
+    assert (row["status"], row["frame"], row["commit_frame"]) == ("committed", 2, 4)
+
+
 @pytest.mark.parametrize("data", [bytes(90), b"\xff" * 61, bytes(8) + b"\x7f\xff\xff\xff" + bytes(60)])
 def test_record_sets_without_a_batch_make_no_row(data: bytes) -> None:
     one = Connection().open()
