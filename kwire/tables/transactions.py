@@ -35,7 +35,7 @@ from kwire.records.arrow_types import TIMESTAMP
 from kwire.schema.keys import ApiKey
 from kwire.tables import showing
 from kwire.tables.definition import ByRow, CaptureTable, Maker, Run
-from kwire.tables.frames import OF_BROKERS
+from kwire.tables.frames import MOST_ROWS, OF_BROKERS
 from kwire.tables.histories import Held
 from kwire.tables.locating import Programs, layouts
 from kwire.tables.showing import Column
@@ -412,11 +412,15 @@ class Steps:
         ids = ids[mine]
         names = self._names.numbers(frames.data, ids, R_TXN)
         of = dict(zip(rows[job_column(ids)].tolist(), (self._names.known[one] for one in names.tolist()), strict=True))
-        rows, sets, _ = self._produced.run(frames, np.array(list(of), np.int64))
-        sets = sets[length_column(sets, R_RECORDS) >= _HEADER]
-        if not len(sets):
+        # A large request has many partitions without a batch.
+        parts = []
+        for rows, every, _ in self._produced.parts(frames, np.array(list(of), np.int64), MOST_ROWS):
+            sets = every[length_column(every, R_RECORDS) >= _HEADER]
+            if len(sets):
+                parts.append((rows[job_column(sets)], sets))
+        if not parts:
             return
-        of_frame = rows[job_column(sets)]
+        of_frame, sets = (np.concatenate(one) for one in zip(*parts, strict=True))
         starts, lengths = value_column(sets, R_RECORDS), length_column(sets, R_RECORDS)
         said_ = zip(
             _about(frames, of_frame), self._topic(frames, sets, of_frame), value_column(sets, R_INDEX).tolist(),
