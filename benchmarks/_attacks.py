@@ -211,6 +211,13 @@ def _records() -> Iterator[Attack]:
     for codec, name in enumerate(("gzip", "snappy", "LZ4", "zstd"), 1):
         yield add(f"a bomb refused, {name}", functools.partial(refused, codec, 1))
         yield add(f"bombs refused, {name}, 1 MB", functools.partial(refused, codec, MiB))
+    for name, end in (("too large", b"\1\0\0"), ("wrong at the end", b"\7\0\0"), ("cut off", b"")):
+        # 128 KiB for each 4 bytes.
+        bomb = b"\x28\xb5\x2f\xfd\0\x58" + (b"\2\0\x10a" * (300 if name == "too large" else 250)) + end
+        yield add(f"zstd of one byte, {name}", functools.partial(lambda one: filled(batch(one, 1, 4), MiB), bomb))
+    few = b"\x28\xb5\x2f\xfd\0\x58" + b"\2\0\x10a" * 10
+    yield add("small zstd of one byte, wrong at the end", lambda: filled(batch(few + b"\7\0\0", 1, 4), MiB))
+    yield add("gzip of 31 MB, cut off", lambda: filled(batch(gzipped(bytes(31 * MiB))[:-5], 1, 1), MiB))
     yield add("zstd of empty frames", lambda: batch(filled(zstd(b""), MiB), 1, 4))
     yield add("zstd of skipped frames", lambda: batch(filled(struct.pack("<II", 0x184D2A50, 0), MiB), 1, 4))
     yield add("gzip of empty members", lambda: batch(filled(gzipped(b""), MiB), 1, 1))
@@ -1237,6 +1244,10 @@ def _telemetry() -> Iterator[Attack]:
     )
     yield capture("a metric asked for that is not UTF-8", lambda: subscribed([b"\xff"], otlp(gauge(empty))))
     yield capture("pushes of nothing", lambda: subscribed([b""], b"", 20_000))
+    yield capture("pushes of bombs", lambda: subscribed([b""], bytes(REFUSED), 600, 4))
+    yield capture(
+        "pushes of bombs of one attribute", lambda: subscribed([b""], otlp(proto(99, bytes(8 * MiB - 32))), 600, 4)
+    )
 
 
 # --- Segments ---------------------------------------------------------------------------------------------------------

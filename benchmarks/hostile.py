@@ -665,8 +665,11 @@ def _said(process: subprocess.Popen[str], **task: Any) -> str:
     return answer
 
 
-def make(name: str, captured: bool, path: Path) -> None:
-    """Writes the input of an attack, or a benign one (its name begins with ``=``)."""
+def make(name: str, captured: bool, path: Path, cold: bool) -> None:
+    """Writes the input of an attack, or a benign one (its name begins with ``=``).
+
+    ``cold``: only as much of record sets as is read, so that the frame around them is whole.
+    """
     import _attacks
 
     if name.startswith("="):
@@ -674,6 +677,8 @@ def make(name: str, captured: bool, path: Path) -> None:
         return
     (attack,) = (one for one in _attacks.ATTACKS if one.name == name)
     data = attack.make()
+    if cold and captured and attack.kind == "records":
+        data = data[: COLD_BYTES * 3 // 4]
     path.write_bytes(_attacks.as_capture(attack, data) if captured else data)
 
 
@@ -692,7 +697,7 @@ def make_all() -> None:
         if not child:
             code = 1
             try:
-                make(task["name"], task["captured"], Path(task["path"]))
+                make(task["name"], task["captured"], Path(task["path"]), task["cold"])
                 code = 0
             finally:
                 sys.stderr.flush()
@@ -722,7 +727,8 @@ class Bench:
     def made(self, name: str, captured: bool) -> Path:
         """The input of an attack, or a benign one."""
         path = _file(name, captured, self._folder)
-        if not path.exists() and json.loads(_said(self._maker, name=name, captured=captured, path=str(path))):
+        task = {"name": name, "captured": captured, "path": str(path), "cold": self._cold}
+        if not path.exists() and json.loads(_said(self._maker, **task)):
             raise SystemExit(f"{name} cannot be made")
         if self._cold:
             os.truncate(path, min(COLD_BYTES, path.stat().st_size))

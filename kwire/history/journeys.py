@@ -47,6 +47,8 @@ __all__ = [
     "Kind",
     "Way",
     "check",
+    "chosen",
+    "joined",
 ]
 
 Array = Any
@@ -197,6 +199,17 @@ def check(table: Array, sizes: tuple[int, int, int]) -> None:
             raise ValueError(f"no such {name}")
 
 
+def joined(tables: list[Array]) -> Array:
+    """Tables as one. It is one of them, if the others have no rows."""
+    some = [one for one in tables if len(one)]
+    return some[0] if len(some) == 1 else np.concatenate(tables)
+
+
+def chosen(table: Array, which: Array) -> Array:
+    """The rows for which ``which`` is true: the table itself, if all are."""
+    return table if which.all() else table[which]
+
+
 def _keys(*columns: tuple[Array, ...]) -> list[Array]:
     """One number for each of some things of several columns, in the order of the columns.
 
@@ -335,7 +348,7 @@ class Journeys:
 
     def save(self) -> dict[str, Any]:
         """What is known, as JSON has it."""
-        self._events, self._new = np.concatenate([self._events, *self._new]), []
+        self._events, self._new = joined([self._events, *self._new]), []
         tables = {name: stored.as_text(zlib.compress(getattr(self, name).tobytes(), 1)) for name in _TABLES}
         groups = [[*key, *group] for key, group in self._groups.items()]
         return {"tables": tables, "next": self._next, "turns": self._turns, "groups": groups}
@@ -371,15 +384,16 @@ class Journeys:
 
     def _turn(self, before: int, until: int) -> Array:
         """Looks at the events of frames before ``before``; acknowledgements are known up to ``until``."""
-        events, self._new = np.concatenate([self._events, *self._new]), []
+        events, self._new = joined([self._events, *self._new]), []
         if not len(events):
             return np.zeros(0, ROW)
-        events = events[np.argsort(events["order"], kind="stable")]
+        if (np.diff(events["order"]) < 0).any():
+            events = events[np.argsort(events["order"], kind="stable")]
         ready = events["order"] < before
         answers = np.isin(events["kind"], _PAIRED)
         # Requests and responses are paired as they come: nothing waits for them.
-        now, self._events = events[ready & ~answers], events[~ready & ~answers]
-        commits = np.concatenate([self._commits, self._answer(events[answers])])
+        now, self._events = chosen(events, ready & ~answers), chosen(events, ~ready & ~answers)
+        commits = joined([self._commits, self._answer(chosen(events, answers))])
         ready = commits["order"] < before
         commits, self._commits = commits[ready], commits[~ready]
         kind = now["kind"]
@@ -392,8 +406,8 @@ class Journeys:
     def _answer(self, events: Array) -> Array:
         """Pairs requests with their responses. Acknowledged ranges are kept, accepted commits are given."""
         requests = np.isin(events["kind"], (Kind.PRODUCE, Kind.COMMIT))
-        asked = np.concatenate([self._asked, events[requests]])
-        answers = events[~requests]
+        asked = joined([self._asked, chosen(events, requests)])
+        answers = chosen(events, ~requests)
         if not len(asked) or not len(answers):
             self._asked = asked[-self._most_produced :]
             return np.zeros(0, EVENT)

@@ -31,7 +31,7 @@ from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
 from kwire.errors import DecodeError, EncodeError, LimitError
 
-__all__ = ["CODECS", "Codec", "compress", "decompress"]
+__all__ = ["CODECS", "Codec", "compress", "decompress", "most_of"]
 
 Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 """Type: name of a compression codec of a record batch.
@@ -57,6 +57,8 @@ _GZIP_LARGE: Final = 8 << 20
 _GZIP_MEMBERS: Final = 100
 _LZ4_RATIO: Final = 256
 """No LZ4 block expands by more than this: each byte of a length adds at most 255 bytes of output."""
+_MOST_RATIO: Final = (0, 1032, 22, _LZ4_RATIO)
+"""How many bytes one byte of gzip, snappy and LZ4 becomes at most; one of zstd may become 32,768."""
 _ZSTD_MAGIC: Final = 0xFD2FB528
 _ZSTD_SKIPPED: Final = 0x184D2A50
 """The first of 16 magic numbers of frames that readers skip."""
@@ -66,6 +68,8 @@ _ZSTD_START: Final = struct.Struct("<IB").unpack_from
 _ZSTD_HEADER: Final = tuple(
     5 + (1 - (flags >> 5 & 1)) + (0, 1, 2, 4)[flags & 3] + (flags >> 5 & 1, 2, 4, 8)[flags >> 6] for flags in range(256)
 )
+_ZSTD_BLOCK: Final = 1 << 17
+"""No block becomes more than this (RFC 8878, 3.1.1.2.4)."""
 _ZSTD_WINDOW: Final = 1 << 27
 """The largest window that zstd's own strongest level asks for; more is refused, since it is allocated up front."""
 
@@ -90,6 +94,13 @@ def decompress(codec: int, data: Data, limit: int, *, magic: int = 2) -> bytes:
     except Exception as wrong:
         # Each library has its own exceptions, some of them not public.
         raise DecodeError(f"{CODECS[codec]} data cannot be decompressed: {wrong}") from wrong
+
+
+def most_of(codec: int, data: Data, limit: int) -> int:
+    """The most bytes, up to ``limit``, that ``data`` becomes before a library fails: what a failure may have cost."""
+    if codec == _ZSTD:
+        return min(_zstd_blocks(data, limit)[1], limit)
+    return min(_MOST_RATIO[codec] * len(data), limit) if codec in _KINDS else 0
 
 
 def compress(codec: int, data: Data, *, magic: int = 2, level: int | None = None) -> bytes:
@@ -334,10 +345,12 @@ _zstd: _Zstd | None = None
 
 def _read_zstd(data: Data, limit: int, magic: int) -> bytes:
     global _zstd
-    if _zstd is None:
-        _zstd = _Zstd()
     if not len(data):
         raise DecodeError("zstd data is empty")
+    if _zstd_declared(data) > limit:
+        raise _too_much("zstd", limit)
+    if _zstd is None:
+        _zstd = _Zstd()
     # More frames than one may follow each other (RFC 8878, 3.1). The first read is for the usual case: text that
     # shrinks to a quarter. A hostile frame costs at most one read more than the limit.
     with _zstd.decompressor.stream_reader(data, read_across_frames=True) as reader:
@@ -352,41 +365,54 @@ def _read_zstd(data: Data, limit: int, magic: int) -> bytes:
             wanted += more
     if got > limit:
         raise _too_much("zstd", limit)
-    if _zstd_is_cut(data):
+    if _zstd_blocks(data)[0]:
         raise DecodeError("zstd data is cut off")
     return b"".join(parts)
 
 
-def _zstd_is_cut(data: Data) -> bool:
-    """Whether ``data`` ends within a frame, by the lengths of its blocks (RFC 8878, 3.1).
+def _zstd_declared(data: Data) -> int:
+    """The size that the header of the first frame says; 0 if it says none."""
+    if len(data) < 5 or _ZSTD_START(data)[0] != _ZSTD_MAGIC:
+        return 0
+    flags = data[4]
+    width = (flags >> 5 & 1, 2, 4, 8)[flags >> 6]
+    end = _ZSTD_HEADER[flags]
+    return int.from_bytes(data[end - width : end], "little") + (256 if width == 2 else 0)
+
+
+def _zstd_blocks(data: Data, enough: int = 1 << 62) -> tuple[bool, int]:
+    """Whether ``data`` ends within a frame, and the most that it becomes, by its blocks' headers (RFC 8878, 3.1).
+
+    Does not look on when that is ``enough``.
 
     The library's reader gives what it has and does not say that a frame goes on. What is no frame, or has a block that
-    is none, is left to the library.
+    is none, is left to the library, which fails there.
     """
     size = len(data)
-    pos = 0
-    while pos < size:
+    pos = most = 0
+    while pos < size and most < enough:
         if size - pos < 5:
-            return True
+            return True, most
         magic, flags = _ZSTD_START(data, pos)
         if magic != _ZSTD_MAGIC:
             if magic & 0xFFFFFFF0 != _ZSTD_SKIPPED:
-                return False
+                return False, most
             pos += 8 + int.from_bytes(data[pos + 4 : pos + 8], "little")
             continue
         pos += _ZSTD_HEADER[flags]
         last = 0
-        while not last:
+        while not last and most < enough:
             header = int.from_bytes(data[pos : pos + 3], "little")
             last, kind = header & 1, header >> 1 & 3
             if kind == 3:
-                return False
-            # If a block repeats one byte, only that byte is there.
+                return False, most
+            # If a block repeats one byte, only that byte is there. A compressed one does not say what it becomes.
+            most += _ZSTD_BLOCK if kind == 2 else min(header >> 3, _ZSTD_BLOCK)
             pos += 3 + (1 if kind == 1 else header >> 3)
             if pos > size:
-                return True
+                return True, most
         pos += 4 * (flags >> 2 & 1)
-    return pos > size
+    return pos > size, most
 
 
 def _write_zstd(data: Data, level: int | None, magic: int) -> bytes:

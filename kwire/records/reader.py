@@ -32,7 +32,6 @@ from typing import Final
 from kwire.errors import CorruptRecordError, DecodeError, LimitError
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.records.budget import Budget
-from kwire.records.compression import decompress
 from kwire.records.crc import WRONG_CHECKSUM, crc32, crc32c
 from kwire.records.objects import Batch, Headers, Record, wrapped32, wrapped64
 from kwire.wire import LOG_APPEND_TIME, as_bytes
@@ -234,17 +233,11 @@ class _Reader:
             self.problem(f"{end - pos} bytes behind the last of {count} records", where)
 
     def decompressed(self, codec: int, data: bytes | memoryview, magic: int, offset: int) -> bytes | None:
-        limit = self.budget.limit(len(data))
         try:
-            made = decompress(codec, data, limit, magic=magic)
+            return self.budget.decompress(codec, data, magic=magic)
         except DecodeError as wrong:
-            self.budget.failed(limit, len(data))
-            self.problem(
-                self.budget.refused(wrong, limit), offset, LimitError if isinstance(wrong, LimitError) else DecodeError
-            )
+            self.problem(wrong.message, offset, LimitError if isinstance(wrong, LimitError) else DecodeError)
             return None
-        self.budget.made(len(made))
-        return made
 
     # --- magic 0 and 1 ---
 

@@ -32,7 +32,6 @@ from kwire.kernels.records import (
 )
 from kwire.limits import Limits
 from kwire.records.budget import Budget
-from kwire.records.compression import decompress
 from kwire.records.crc import crc32, crc32c
 from kwire.wire import CODEC
 
@@ -299,15 +298,12 @@ class Window:
         view = self.arena.data
         at = self._used
         for row, (body, end, magic, attributes) in zip(packed.tolist(), table[_PACKED][packed].tolist(), strict=True):
-            limit = self._budget.limit(end - body)
             try:
-                part = decompress(attributes & CODEC, data[body:end], limit, magic=magic)
+                part = self._budget.decompress(attributes & CODEC, data[body:end], magic=magic)
             except DecodeError as wrong:
-                self._budget.failed(limit, end - body)
-                self._drop(table, row, self._budget.refused(wrong, limit))
+                self._drop(table, row, wrong.message)
                 continue
             size = len(part)
-            self._budget.made(size)
             if at + size > len(view):
                 self.arena = grown(self.arena, at + size)
                 view = self.arena.data

@@ -38,9 +38,10 @@ from kwire.events.telemetry import (
     unpack,
 )
 from kwire.kernels.layouts import Status
-from kwire.limits import Limits
+from kwire.limits import BEYOND, Limits
 from kwire.records.arrow_types import STATUS_FIELDS, TIMESTAMP
 from kwire.records.batching import text_size
+from kwire.records.budget import Budget
 from kwire.records.compression import CODECS
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
@@ -173,6 +174,7 @@ class _Maker(Maker):
         self._name = run.name
         self._schema = schema
         self._limits = run.options["limits"]
+        self._budget = Budget(run.options["limits"])
         self._secrets = run.options["secrets"]
         self._only = run.only
         self._judge: Judge = run.memory.setdefault("client_metrics", Judge(run.options["limits"]))
@@ -253,17 +255,25 @@ class _Maker(Maker):
             "metrics_bytes": len(body.metrics),
         }
         try:
-            most = min(LARGEST_PUSH, self._limits.decompressed)
             hidden = not self._secrets and emptied(body).metrics != body.metrics
-            found = points(b"" if hidden else unpack(body.compression_type, body.metrics, most))
+            found = points(b"" if hidden else self._unpacked(body))
         except LimitError as error:
-            why = f": {self._limits.said('decompressed')}" if most < LARGEST_PUSH else ""
+            said = BEYOND in error.message or self._limits.decompressed >= LARGEST_PUSH
+            why = "" if said else f": {self._limits.said('decompressed')}"
             yield row | {"status": "too_large", "error": f"{error}{why}"}
             return
         except DecodeError as error:
             yield row | {"status": "malformed" if known else "unsupported", "error": str(error)}
             return
         yield from _points_as_rows(row, found, self._limits)
+
+    def _unpacked(self, body: Any) -> bytes:
+        """The metrics of a push, decompressed within what is left for the whole capture."""
+        most = min(LARGEST_PUSH, self._limits.decompressed)
+        if not body.metrics or not 0 < body.compression_type < len(CODECS):
+            return unpack(body.compression_type, body.metrics, most)
+        self._budget.more(len(body.metrics))
+        return self._budget.decompress(body.compression_type, body.metrics, most=most)
 
     def _answer(self, row: _Row, frame: Frame) -> Iterator[_Row]:
         body = frame.body

@@ -26,7 +26,7 @@ import pyarrow as pa
 from kwire import stored
 from kwire.capture.frames import Frames
 from kwire.errors import KwireError
-from kwire.history.journeys import EVENT, NONE, Journeys, Kind, Way, check
+from kwire.history.journeys import EVENT, NONE, Journeys, Kind, Way, check, chosen, joined
 from kwire.kernels.engine import choose
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
 from kwire.kernels.partitions import count_records
@@ -36,7 +36,7 @@ from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
 from kwire.tables.definition import ByRow, CaptureTable, Maker, Run, words
 from kwire.tables.filters import API
-from kwire.tables.frames import OF_BROKERS
+from kwire.tables.frames import MOST_ROWS, OF_BROKERS
 from kwire.tables.locating import Programs, layouts
 from kwire.tables.showing import Column
 from kwire.tables.topics import Names, Topics
@@ -338,14 +338,31 @@ class _Maker(Maker):
         there = np.flatnonzero(frames.with_body(_KINDS) & (frames["version"] >= 0))
         gaps = np.flatnonzero(np.isin(frames["status"], (Status.GAP, Status.CUT_OFF, Status.UNPAIRED)))
         lost = self._of_frames(frames, gaps, np.full(len(gaps), Kind.GAP))
-        rows, found, _ = self._programs.run(frames, there)
-        of = rows[job_column(found)]
+        parts = [
+            self._of_bodies(frames, rows[job_column(found)], found)
+            for rows, found, _ in self._programs.parts(frames, there, MOST_ROWS)
+        ]
+        made = joined(
+            [lost, *parts, *self._offsets_fetched(frames, there), *self._in_transactions(frames, there, lost)]
+        )
+        reads = np.isin(made["kind"], (Kind.ASK, Kind.FETCH))
+        known, brokers = self._state.whos.known, self._state.brokers
+        brokers += [_is_broker(client) for _, client in known[len(brokers) :]]
+        return chosen(made, ~(reads & np.array([*brokers, False], bool)[made["who"]]))
+
+    def _of_bodies(self, frames: Frames, of: Array, found: Array) -> Array:
+        """The events of what was found in bodies. ``of``: the frame of each."""
         api, response = frames["api"][of], frames["response"][of]
         kinds = _EVENT_OF[2 * api + response].astype(np.int64)
+        size, records = self._produced(frames, found, kinds == Kind.PRODUCE)
+        # Nobody reads what has no record.
+        some = (kinds != Kind.PRODUCE) | (records > 0)
+        found, of, kinds, size, records = (chosen(one, some) for one in (found, of, kinds, size, records))
         made = self._of_frames(frames, of, kinds)
         made["part"] = self._parts(frames, found, of)
+        at = kinds == Kind.PRODUCE
+        made["size"][at], made["records"][at] = size[at], records[at]
         values = [value_column(found, register) for register in range(_REGISTERS)]
-        self._produced(frames, found, made, kinds == Kind.PRODUCE)
         at = kinds == Kind.ACKNOWLEDGED
         made["first"][at] = np.where((values[3][at] == 0) & (values[4][at] >= 0), values[4][at], NONE)
         append = values[5][at]
@@ -358,15 +375,8 @@ class _Maker(Maker):
         numbers = self._names.numbers(frames.data, found[at], 4)
         named = np.array([self._state.groups.number(one) for one in self._names.known] + [NONE], np.int64)
         made["group"][at] = named[numbers]
-        made = made[(kinds != Kind.FETCH) & ((kinds != Kind.ASK) | (made["first"] >= 0))]
-        fetched = self._fetched(frames, found, of, kinds == Kind.FETCH)
-        made = np.concatenate(
-            [lost, made, fetched, *self._offsets_fetched(frames, there), *self._in_transactions(frames, there, lost)]
-        )
-        reads = np.isin(made["kind"], (Kind.ASK, Kind.FETCH))
-        known, brokers = self._state.whos.known, self._state.brokers
-        brokers += [_is_broker(client) for _, client in known[len(brokers) :]]
-        return made[~(reads & np.array([*brokers, False], bool)[made["who"]])]
+        made = chosen(made, (kinds != Kind.FETCH) & ((kinds != Kind.ASK) | (made["first"] >= 0)))
+        return joined([made, self._fetched(frames, found, of, kinds == Kind.FETCH)])
 
     def _of_frames(self, frames: Frames, of: Array, kinds: Array) -> Array:
         """Events with what is known of their frames."""
@@ -408,15 +418,18 @@ class _Maker(Maker):
             number = np.where(number < 0, by_id, number)
         return _part(number, value_column(found, R_PARTITION))
 
-    def _produced(self, frames: Frames, found: Array, made: Array, at: Array) -> None:
+    def _produced(self, frames: Frames, found: Array, at: Array) -> tuple[Array, Array]:
+        """Of each row the bytes and records that a Produce request has there, else 0."""
+        size, count = np.zeros(len(found), np.int64), np.zeros(len(found), np.int64)
         if not at.any():
-            return
-        some = found[at]
+            return size, count
+        some = chosen(found, at)
         sets = np.full((len(some), 4), -1)
         sets[:, 0], sets[:, 1] = value_column(some, 3), length_column(some, 3)
         batches, records, codecs = (np.empty(len(some), np.int64) for _ in range(3))
         choose(8 * len(some))(count_records)(frames.data, sets, batches, records, codecs)
-        made["records"][at], made["size"][at] = records, np.maximum(sets[:, 1], 0)
+        size[at], count[at] = np.maximum(sets[:, 1], 0), records
+        return size, count
 
     def _fetched(self, frames: Frames, found: Array, of: Array, at: Array) -> Array:
         """An event for each run of batches of Fetch responses."""

@@ -35,7 +35,7 @@ from kwire.records.arrow_types import TIMESTAMP
 from kwire.schema.keys import ApiKey
 from kwire.tables import showing
 from kwire.tables.definition import ByRow, CaptureTable, Maker, Run
-from kwire.tables.frames import OF_BROKERS
+from kwire.tables.frames import MOST_ROWS, OF_BROKERS
 from kwire.tables.histories import Held
 from kwire.tables.locating import Programs, layouts, remembered
 from kwire.tables.showing import Column
@@ -280,11 +280,13 @@ class Steps:
         yield from ((step.frame, 0, step) for step in self._gaps(frames))
         yield from ((step.frame, 0, step) for step in self._controls(frames))
         self._learn_isolation(frames)
-        rows, said, _ = self._programs.run(frames, np.flatnonzero(frames.with_body(_LOOKED)))
-        if len(said):
-            of_frame = rows[job_column(said)]
-            yield from self._produced_in(frames, said, of_frame)
-            yield from ((step.frame, 0, step) for step in self._held(frames, said, of_frame))
+        # A large request has many partitions without a batch.
+        looked = np.flatnonzero(frames.with_body(_LOOKED))
+        for rows, said, _ in self._programs.parts(frames, looked, MOST_ROWS):
+            if len(said):
+                of_frame = rows[job_column(said)]
+                yield from self._produced_in(frames, said, of_frame)
+                yield from ((step.frame, 0, step) for step in self._held(frames, said, of_frame))
 
     def _steps(self, frames: Frames, rows: Array) -> dict[int, partial[Step]]:
         """For each row of ``frames`` what makes steps of it: they have what is known of the frame."""

@@ -30,6 +30,7 @@ from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits
 from kwire.naming import no_such
 from kwire.records.batching import batch_ranges
 from kwire.records.budget import GROWTH, Budget
+from kwire.records.compression import CODECS, most_of
 from kwire.records.constants import CONSTANTS
 from kwire.records.headers import Headers
 from kwire.values import binary, framing, validity
@@ -507,10 +508,10 @@ class _Window:
         try:
             made = opened.decompress(data, limit + 1)
         except zlib.error as error:
-            self._how.budget.failed(limit, len(data))
+            self._how.budget.failed(limit, most_of(CODECS.index("gzip"), data, limit))
             return b"", f"at byte 18: {error}"
         if len(made) > limit:
-            self._how.budget.failed(limit, len(data))
+            self._how.budget.failed(limit, most_of(CODECS.index("gzip"), data, limit))
             return b"", f"at byte 18: decompressed, {self._how.limits.said('decompressed')}"
         self._how.budget.made(len(made))
         if not opened.eof or opened.unused_data:

@@ -12,6 +12,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from counted_work import decompression
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     AggregationTemporality,
@@ -543,6 +544,19 @@ def test_a_bomb_is_too_large(codec: int) -> None:
     (row,) = around(push(2, compress(codec, bytes(64 << 20)), codec))
     assert row["status"] == "too_large"
     assert str(8 << 20) in row["error"]
+
+
+def test_what_many_pushes_decompress_to_is_bounded_for_the_whole_capture() -> None:
+    """Ten bombs of 64 MiB in 2 KB each: two are tried in full, and the next may become 1 MiB."""
+    connection = Connection().open().send(asked(1, INSTANCE)).answer(told(1, ["m"]))
+    for number in range(2, 12):
+        connection.send(push(number, compress(4, bytes(64 << 20)), 4))
+    with decompression(most=40 << 20) as work:
+        rows = read(connection, limits=Limits(decompressed=4 << 20))
+    assert [row["status"] for row in rows if row["compression"]] == ["too_large"] * 10
+    assert work.made.total() < 20 << 20
+    assert "Limits(decompressed=...) raises it" in rows[1]["error"]
+    assert "Limits(total=...) raises it" in rows[-1]["error"]
 
 
 @pytest.mark.parametrize("data", [b"\xff" * 20, b"\x0a\x7f", b"\x12\x00", b"\x0a\x02\x12\xff", b"{}", b"metrics"])
