@@ -12,13 +12,13 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from counted_work import decompression
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     AggregationTemporality,
     Gauge,
     Metric,
 )
-from counted_work import decompression
 from packets import Connection, pcap
 from telemetry_samples import (
     GOLDEN,
