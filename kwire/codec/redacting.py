@@ -151,8 +151,8 @@ def is_secret(secret: model.Secret, value: object, around: Sequence[object]) -> 
         own = around[-1]
         if _is_secret_entry(own, value, around):
             return True
-        # The synonyms of an entry are inside of it, so the verdict on the entry holds for them too. The value was looked
-        # at above.
+        # The synonyms of an entry are inside of it, so the verdict on the entry holds for them too. The value itself
+        # was looked at above.
         entry = around[-2] if len(around) > 1 else own
         return entry is not own and _has(entry, "value") and _is_secret_entry(entry, None, around)
     if secret == "topic":
