@@ -175,7 +175,7 @@ class Deliveries:
         self.place = place
         id_, _, partition = place.rpartition(":")
         self.topic: list[str | None] = [None, id_ or None]
-        self.partition = int(partition)
+        self.partition: int = int(partition)
         self.held: list[_Range] = []
         """Ranges that members have, in the order in which they were acquired."""
         self.ended: list[_Range] = []

@@ -268,7 +268,7 @@ def _itself(value: Any) -> Any:
     return value
 
 
-def packer(context: Any, types_: tuple[Any, ...]) -> _Packer:
+def packer(context: Any, types_: tuple[Any, ...]) -> Any:
     """How arguments of these types go."""
     return _Packer(context, types_)
 
