@@ -57,8 +57,6 @@ _GZIP_LARGE: Final = 8 << 20
 _GZIP_MEMBERS: Final = 100
 _LZ4_RATIO: Final = 256
 """No LZ4 block expands by more than this: each byte of a length adds at most 255 bytes of output."""
-_MOST_RATIO: Final = (0, 1032, 22, _LZ4_RATIO)
-"""How many bytes one byte of gzip, snappy and LZ4 becomes at most; one of zstd may become 32,768."""
 _ZSTD_MAGIC: Final = 0xFD2FB528
 _ZSTD_SKIPPED: Final = 0x184D2A50
 """The first of 16 magic numbers of frames that readers skip."""
@@ -100,7 +98,7 @@ def most_of(codec: int, data: Data, limit: int) -> int:
     """The most bytes, up to ``limit``, that ``data`` becomes before a library fails: what a failure may have cost."""
     if codec == _ZSTD:
         return min(_zstd_blocks(data, limit)[1], limit)
-    return min(_MOST_RATIO[codec] * len(data), limit) if codec in _KINDS else 0
+    return min(_KINDS[codec].ratio * len(data), limit) if codec in _KINDS else 0
 
 
 def compress(codec: int, data: Data, *, magic: int = 2, level: int | None = None) -> bytes:
@@ -423,17 +421,18 @@ def _write_zstd(data: Data, level: int | None, magic: int) -> bytes:
 
 
 class _Kind(NamedTuple):
-    """How a codec is read and written, and the levels that it has."""
+    """How a codec is read and written, the levels that it has, and how many bytes one byte of it becomes at most."""
 
     read: Callable[[Data, int, int], bytes]
     write: Callable[[Data, int | None, int], bytes]
     levels: range = range(0)
+    ratio: int = 1 << 15
 
 
 _KINDS_BY_NAME: Final[dict[Codec, _Kind]] = {
-    "gzip": _Kind(_read_gzip, _write_gzip, range(10)),
-    "snappy": _Kind(_read_snappy, _write_snappy),
-    "lz4": _Kind(_read_lz4, _write_lz4, range(-16, 18)),
+    "gzip": _Kind(_read_gzip, _write_gzip, range(10), 1032),
+    "snappy": _Kind(_read_snappy, _write_snappy, ratio=22),
+    "lz4": _Kind(_read_lz4, _write_lz4, range(-16, 18), _LZ4_RATIO),
     "zstd": _Kind(_read_zstd, _write_zstd, range(-131072, 23)),
 }
 _KINDS: Final = {CODECS.index(name): kind for name, kind in _KINDS_BY_NAME.items()}
