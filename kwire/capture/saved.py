@@ -17,13 +17,12 @@ import pyarrow.compute as pc
 
 from kwire.capture.magics import PCAP
 from kwire.errors import CaptureError
-from kwire.kernels.doubting import TORN
+from kwire.kernels.doubting import BATCHES, TORN
 from kwire.kernels.layouts import ABSENT, AT_THE_END, INTERFACE, STREAM, Role
 from kwire.kernels.names import LONGEST_NAME
 from kwire.kernels.packets import BINARY_UNITS, FINE_UNITS, MAX_PACKET, Count
 from kwire.kernels.pairing import MOST_OVERTAKEN, MOST_WAITING
 from kwire.kernels.tracking import BEGINS, ENOUGH_SUMS, MOST_SUMS
-from kwire.kernels.turns import FETCHES_IN_TURN
 from kwire.stored import parsed
 
 __all__ = ["check_common", "check_connections", "what_is_stated"]
@@ -64,7 +63,7 @@ _CONNECTION: Final = {
     "raw_tokens": _FLAG,
     "first_id": (-1, _INT32[1]),
     "latest_id": (-1, _INT32[1]),
-    "spoken": (0, 2 * FETCHES_IN_TURN - 1),
+    "spoken": (0, 2 * BATCHES - 1),
     "told": _FLAG,
     "unanswered": _COUNT,
     "handshake": (ABSENT, _ANY[1]),

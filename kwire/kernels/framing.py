@@ -104,7 +104,7 @@ from kwire.kernels.roles import (
 )
 from kwire.kernels.searching import LARGEST_ID, resynchronise
 from kwire.kernels.streams import first_from
-from kwire.kernels.turns import ends_session, note_fetches, proves_itself
+from kwire.kernels.turns import exchanged_here
 from kwire.schema.keys import ApiKey
 
 __all__ = ["HTTPS", "MOST_TOKENS", "RESERVED", "frames_and_pairs", "is_settled", "settle_all"]
@@ -338,9 +338,7 @@ def _request(
         )
         end = reader.pos + 4 + row.size
         capture.waiting[conn.waiting_tail].doubted = doubt_of(capture.streams[reader.stream], row, end)
-        # Of a Fetch that may be sent while another is under way, it tells nothing.
-        ends = ends_session(window.data, row)
-        capture.waiting[conn.waiting_tail].ack = -1 if ends else window.pieces[reader.piece].ack
+        capture.waiting[conn.waiting_tail].ack = window.pieces[reader.piece].ack
         capture.waiting[conn.waiting_tail].end = end
     if row.api == ApiKey.SASL_HANDSHAKE and row.version == 0:
         conn.raw_tokens = 1
@@ -427,9 +425,6 @@ def _response(
         and window.pieces[reader.piece].ack == requests.next
     ):
         requests.certain = 1  # see ``doubting.torn_ends_here``
-    if entry.api == ApiKey.FETCH:
-        sure = stream.certain not in (0, TORN) and doubted == 0
-        note_fetches(conn, waiting, which, reader.pos + 4 + row.size, sure)
     answered(conn, waiting, ids, room, which)
     _judge_version(row, table)
     if doubted == OR_AROUND:
@@ -519,15 +514,18 @@ def _next_frame(
             return WAITS
         if reader.gap_follows == 1 and reader.over == 0 and held < 4 + size and not too_large:
             return WAITS
-    proof = int64(0)
-    if reader.response == 1 and (stream.certain == 0 or stream.certain == TORN) and whole and not token:
-        proof = proves_itself(window, capture, table, scratch, reader)
     if stream.certain < 0:
         stream.certain = 1  # it begins where the SYN says
     elif stream.certain == 0 and reader.pos - stream.searched > LARGEST_BATCH:
         stream.certain = 1 if reader.response == 1 else 2
-    elif proof > 0:
-        stream.certain = proof
+    elif (
+        reader.response == 1
+        and (stream.certain == 0 or stream.certain == TORN)
+        and whole
+        and not token
+        and exchanged_here(window, capture, table, scratch, reader)
+    ):
+        stream.certain = 1
     elif (stream.certain == HOLED or stream.certain == TORN) and whole:
         stop = reader.run_end + reader.shift
         fits = body_there(window, capture, table, scratch, reader, at, stop, reader.now) in (FITS, NOT_KNOWN)

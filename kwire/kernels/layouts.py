@@ -343,7 +343,7 @@ class Connection(Row):
     latest_id: int
     """That of the latest one, -1 before that; those that Java keeps for SASL do not count."""
     spoken: int
-    """What its requests say of its client: flags of ``doubting`` and ``turns``."""
+    """What its requests say of its client: flags of ``doubting``."""
     told: int
     """1 when the row of an encrypted connection has been written."""
     client: int
@@ -594,8 +594,7 @@ class Waiting(Row):
     clock: Wide
     """Of the piece that has its last byte."""
     ack: Wide
-    """What the packet acknowledged with which it began, -1 for nothing, or for what tells nothing
-    (``turns.ends_session``)."""
+    """What the packet acknowledged with which it began, -1 for nothing."""
     end: Wide
     """Position after it."""
     id: Half

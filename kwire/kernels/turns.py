@@ -11,16 +11,13 @@ from typing import Any, Final
 from kwire.kernels.directions import Capture, Scratch
 from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.judging import FITS, fits_all
-from kwire.kernels.layouts import NO_TIME
-from kwire.kernels.numbers import i16, i32, int64
+from kwire.kernels.numbers import i32, int64
 from kwire.kernels.pairing import find
 from kwire.kernels.roles import LARGEST_FRAME, NEAR, NEED_MORE, NEVER, NO, YES, Apis, Window, run_of
 from kwire.kernels.streams import first_from
 from kwire.schema.keys import ApiKey
 
 __all__ = [
-    "FETCHES_IN_TURN",
-    "FETCHES_TOGETHER",
     "HELD_FOR",
     "HELD_PIECES",
     "HOLED",
@@ -29,13 +26,11 @@ __all__ = [
     "MOST_HELD",
     "TAGGED_FETCH",
     "TORN",
-    "ends_session",
+    "exchanged_here",
     "held_for_proof",
     "leads_in_turn",
     "may_begin_answer",
     "next_answer",
-    "note_fetches",
-    "proves_itself",
 ]
 
 HELD_FOR: Final = 10_000_000_000
@@ -55,16 +50,6 @@ So something else has to say it, too: who had received it acknowledged it up to 
 TAGGED_FETCH: Final = 12
 """The version from which on a Fetch response has tagged fields behind its last records. Before, it may end with the
 value of a record, or of a header."""
-FETCHES_TOGETHER: Final = 16
-"""``Connection.spoken``: a client that has had more than one Fetch under way,"""
-FETCHES_IN_TURN: Final = 32
-"""and one that has waited for the response to one before it sent the next."""
-LONGEST_PAUSE: Final = 200_000_000
-"""Nanoseconds after which TCP sends the rest of a response again, if it was lost (the least that Linux waits)."""
-_WITH_SESSIONS: Final = 7
-"""The version from which on a Fetch has a session,"""
-_WITHOUT_REPLICA: Final = 15
-"""and no field for the id of a replica any more."""
 MOST_FOLLOWING: Final = 5
 """Answers behind an exchange that are looked at whether somebody asked for them."""
 
@@ -262,70 +247,16 @@ def _is_exchange(
 
 
 @kernel
-def ends_session(data: Array, row: Any) -> bool:
-    """Whether the request in ``row`` is a Fetch that ends its session (KIP-227): the only one that clients send while
-    another is under way. So is one that does not say."""
-    if row.api != ApiKey.FETCH or row.version < _WITH_SESSIONS:
-        return False
-    at = row.off + 10 + max(int64(0), int64(i16(data, row.off + 8)))
-    at += int64(1 if row.version >= TAGGED_FETCH else 0)  # no tagged fields in the header
-    at += int64(13 if row.version >= _WITHOUT_REPLICA else 17)
-    ends: bool = at + 8 > row.off + row.seen or (i32(data, at) != 0 and i32(data, at + 4) == -1)
-    return ends
-
-
-@kernel
-def note_fetches(conn: Any, waiting: Array, row: int, end: int, sure: bool) -> None:
-    """Notes in ``Connection.spoken`` whether a client sent another Fetch before it had all of the response to the Fetch
-    in ``row``, which ends at position ``end``. ``sure``: neither of the two is in doubt."""
-    row = int64(waiting[row].next)
-    together = False
-    count = 0
-    while row >= 0 and 0 <= waiting[row].ack < end and count < MOST_FOLLOWING:
-        together = together or waiting[row].api == ApiKey.FETCH
-        row = int64(waiting[row].next)
-        count += 1
-    if together:
-        conn.spoken |= FETCHES_TOGETHER
-    elif sure:
-        conn.spoken |= FETCHES_IN_TURN
-
-
-@kernel
-def _answers_fetch(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any) -> bool:
-    """Whether the whole response at the current position answers a Fetch that was sent when the client had received
-    exactly what is before it, with no other Fetch under way.
-
-    If it were a value of a response, that would answer an earlier Fetch: any other begins behind what the client had
-    received, and there is no room. See docs/design/2026-11-27-fetches-in-turn.md."""
-    conn, waiting = capture.connections[reader.slot], capture.waiting
-    wanted = int64(i32(window.data, reader.pos + reader.shift + 4))
-    row = find(conn, waiting, capture.ids, capture.room[0], wanted, int64(NEVER))
-    if row < 0 or conn.spoken & FETCHES_TOGETHER != 0:
-        return False
-    entry, piece = waiting[row], window.pieces[reader.piece]
-    if entry.api != ApiKey.FETCH or entry.doubted != 0 or piece.ack < entry.end:
-        return False
-    if entry.ack < 0 or not 0 <= reader.pos - entry.ack < LEAST_AROUND:
-        return False
-    paused = entry.clock != NO_TIME and int64(piece.clock) >= entry.clock + LONGEST_PAUSE
-    if not paused and conn.spoken & FETCHES_IN_TURN == 0:
-        return False
-    return _fits_here(window, capture, table, scratch, reader, int64(reader.piece), int64(reader.pos), row)
-
-
-@kernel
-def proves_itself(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any) -> int:
-    """What ``Stream.certain`` becomes by the whole response at the current position, in doubt. 1 where it is an
-    exchange, and answers the next request. 2 where it answers a Fetch that was sent in turn, else 0."""
+def exchanged_here(window: Window, capture: Capture, table: Apis, scratch: Scratch, reader: Any) -> bool:
+    """Whether the whole response at the current position, in doubt, is an exchange, and answers the next request."""
     conn = capture.connections[reader.slot]
     row = int64(conn.waiting_front)
-    in_turn = row >= 0 and conn.disordered == 0 and capture.waiting[row].doubted == 0
-    if in_turn and capture.waiting[row].id == i32(window.data, reader.pos + reader.shift + 4):
-        p, pos = int64(reader.piece), int64(reader.pos)
-        if _is_exchange(window, capture, table, scratch, reader, p, pos, row) == YES:
-            return int64(1)
-    return int64(2 if _answers_fetch(window, capture, table, scratch, reader) else 0)
+    if row < 0 or conn.disordered > 0 or capture.waiting[row].doubted != 0:
+        return False
+    if capture.waiting[row].id != i32(window.data, reader.pos + reader.shift + 4):
+        return False
+    p, pos = int64(reader.piece), int64(reader.pos)
+    return _is_exchange(window, capture, table, scratch, reader, p, pos, row) == YES
 
 
 @kernel
