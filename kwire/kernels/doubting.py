@@ -754,19 +754,24 @@ def _forget_doubted(capture: Capture, conn: Any, number: int) -> None:
 
 
 @kernel
-def _all_answers_there(window: Window, capture: Capture, scratch: Scratch) -> bool:
-    """Whether the answers go on from where they were read up to their FIN, without a hole."""
+def _all_answers_there(window: Window, capture: Capture, scratch: Scratch, reader: Any) -> int:
+    """Whether the answers go on from where they were read up to their FIN, without a hole: YES, NO or NEED_MORE."""
     pieces = window.pieces
     other = scratch.readers[1]
     answers = capture.streams[other.stream]
     first = other.piece if other.reading == 1 else other.first
     while first < other.seen and pieces[first].pos + pieces[first].len <= answers.next:
         first += 1
-    if first >= other.seen:
-        return 0 <= answers.next == answers.end
-    _, end = _turn_end(pieces, first, int64(other.seen), int64(NEVER))
-    there: bool = pieces[first].pos <= answers.next and end >= 0 and end == answers.end
-    return there
+    end = int64(answers.next)
+    if first < other.seen:
+        _, end = _turn_end(pieces, first, int64(other.seen), int64(NEVER))
+        if pieces[first].pos > answers.next:
+            end = int64(-1)
+    if end < 0:
+        return NO
+    if answers.end >= 0 and answers.end_order <= reader.now:
+        return int64(YES) if end == answers.end else NO
+    return int64(NEED_MORE) if reader.over == 0 else NO
 
 
 @kernel
@@ -807,9 +812,12 @@ def _leads_on(window: Window, capture: Capture, table: Apis, scratch: Scratch, r
     if (said == NEED_MORE and ends) or (said == YES and spoken & (BATCHES | PRODUCES_OLD) != BATCHES):
         said = int64(NO)
     border = int64(reader.pos)
-    if said == YES and data[border - 1 + reader.shift] == 0 and _all_answers_there(window, capture, scratch):
-        # None is to this request. So its last byte may be what follows a value: no headers, no tagged fields.
-        said = int64(NO)
+    if said == YES and data[border - 1 + reader.shift] == 0:
+        # It may be what follows the value in a frame around: no headers, no tagged fields. So it is where all answers come,
+        # and none is to this request.
+        there = _all_answers_there(window, capture, scratch, reader)
+        if there != NO:
+            said = int64(NO if there == YES else NEED_MORE)
     reader.pos, reader.piece = began, piece
     # The last frame in a value may say that it goes on behind that, up to a frame that is certain.
     while said == YES and began < border:
