@@ -813,8 +813,8 @@ def _leads_on(window: Window, capture: Capture, table: Apis, scratch: Scratch, r
         said = int64(NO)
     border = int64(reader.pos)
     if said == YES and data[border - 1 + reader.shift] == 0:
-        # It may be what follows the value in a frame around: no headers, no tagged fields. So it is where all answers come,
-        # and none is to this request.
+        # It may be what follows the value in a frame around: no headers, no tagged fields. So it is where all answers
+        # come, and none is to this request.
         there = _all_answers_there(window, capture, scratch, reader)
         if there != NO:
             said = int64(NO if there == YES else NEED_MORE)
