@@ -215,8 +215,8 @@ def _records() -> Iterator[Attack]:
         # 128 KiB for each 4 bytes.
         bomb = b"\x28\xb5\x2f\xfd\0\x58" + (b"\2\0\x10a" * (300 if name == "too large" else 250)) + end
         yield add(f"zstd of one byte, {name}", functools.partial(lambda one: filled(batch(one, 1, 4), MiB), bomb))
-    few = b"\x28\xb5\x2f\xfd\0\x58" + b"\2\0\x10a" * 10
-    yield add("small zstd of one byte, wrong at the end", lambda: filled(batch(few + b"\7\0\0", 1, 4), MiB))
+    small = b"\x28\xb5\x2f\xfd\0\x58" + b"\2\0\x10a" * 10
+    yield add("small zstd of one byte, wrong at the end", lambda: filled(batch(small + b"\7\0\0", 1, 4), MiB))
     yield add("gzip of 31 MB, cut off", lambda: filled(batch(gzipped(bytes(31 * MiB))[:-5], 1, 1), MiB))
     yield add("zstd of empty frames", lambda: batch(filled(zstd(b""), MiB), 1, 4))
     yield add("zstd of skipped frames", lambda: batch(filled(struct.pack("<II", 0x184D2A50, 0), MiB), 1, 4))
