@@ -4,6 +4,7 @@ The first rows decide how wide each column is. After that, rows are written as t
 ends in an ellipsis. If the columns do not fit the terminal, the flexible ones shrink. If they still do not fit, a row
 takes several lines, with some columns in each. Columns that are the answer (``Column.wrap``) continue in further lines.
 If there is no room for them beside each other, each row is a paragraph.
+In a file or a pipe, a row is a line, and no text is cut: something is looked for there.
 ``kwire.tables.showing`` says what a column is and what it shows of a value. ``rows_of`` makes its rows of a batch.
 """
 
@@ -27,8 +28,8 @@ SAMPLE: Final = 200
 
 _INDENT: Final = 2
 """Cells before the further lines of a row."""
-UNBOUND: Final = 160
-"""Width of a table that goes to a file or a pipe."""
+_ALIGNED: Final = 60
+"""Cells of a flexible column in a file or a pipe. What follows a longer text stands further right."""
 _ROWS_AT_ONCE: Final = 1000
 
 
@@ -166,7 +167,8 @@ class TableWriter:
         self._wide: list[int] = []
         self._lines: list[tuple[list[int], int]] = []
         """The columns of each line of a row, and the cells before it."""
-        self._total = UNBOUND
+        self._total = 0
+        """Cells of the terminal."""
         self._paragraphs = False
 
     def write(self, rows: Iterable[Row]) -> None:
@@ -183,7 +185,7 @@ class TableWriter:
         """Writes the rows that wait."""
         if self._waiting and not self._wide:
             if self._file.isatty():
-                self._total = shutil.get_terminal_size((UNBOUND, 0)).columns
+                self._total = shutil.get_terminal_size().columns
             cells = [[column.text(row) for row in self._waiting] for column in self._columns]
             kept = [
                 i
@@ -208,27 +210,21 @@ class TableWriter:
 
     def _decide(self, cells: Sequence[Sequence[str]]) -> None:
         self._lines = [(list(range(len(self._columns))), 0)]
-        if self._file.isatty() or not any(column.wrap for column in self._columns):
-            self._wide = widths(self._columns, cells, self._total)
-            fits = sum(self._wide) + 2 * (len(self._wide) - 1) <= self._total
-            self._paragraphs = not fits and any(column.wrap for column in self._columns)
-            # In a pipe a row is a line.
-            if not fits and not self._paragraphs and self._file.isatty():
-                self._lines = _shared_out(self._columns, cells, self._total)
-                for which, indent in self._lines:
-                    own = widths([self._columns[k] for k in which], [cells[k] for k in which], self._total - indent)
-                    for k, width in zip(which, own, strict=True):
-                        self._wide[k] = width
+        if not self._file.isatty():
+            self._wide = [
+                least if column.shrink is None and not column.wrap else min(least, _ALIGNED)
+                for column, least in zip(self._columns, widths(self._columns, cells, 1 << 30), strict=True)
+            ]
             return
-        # In a pipe a row is a line, in which something is looked for.
-        free = [k for k, column in enumerate(self._columns) if not column.wrap]
-        short = dict(
-            zip(free, widths([self._columns[k] for k in free], [cells[k] for k in free], UNBOUND), strict=True)
-        )
-        self._wide = [
-            short[k] if k in short else max([_width(column.title), *map(_width, cells[k])])
-            for k, column in enumerate(self._columns)
-        ]
+        self._wide = widths(self._columns, cells, self._total)
+        fits = sum(self._wide) + 2 * (len(self._wide) - 1) <= self._total
+        self._paragraphs = not fits and any(column.wrap for column in self._columns)
+        if not fits and not self._paragraphs:
+            self._lines = _shared_out(self._columns, cells, self._total)
+            for which, indent in self._lines:
+                own = widths([self._columns[k] for k in which], [cells[k] for k in which], self._total - indent)
+                for k, width in zip(which, own, strict=True):
+                    self._wide[k] = width
 
     def _write(self, row: Row) -> None:
         texts = [column.text(row) for column in self._columns]
@@ -237,8 +233,7 @@ class TableWriter:
             return
         wide = self._wide
         if not self._file.isatty():
-            wide = [max(one, _width(text)) if column.wrap else one
-                    for one, text, column in zip(wide, texts, self._columns, strict=True)]  # fmt: skip
+            wide = [max(one, _width(text)) for one, text in zip(wide, texts, strict=True)]
         self._put(wide, texts)
 
     def _put(self, wide: Sequence[int], texts: Sequence[str]) -> None:

@@ -202,11 +202,24 @@ def test_a_row_that_is_wider_than_the_terminal_takes_several_lines(monkeypatch: 
         "  b       120",
     ]
     assert max(map(len, narrow)) == 14
+
+
+def test_no_text_is_cut_in_a_pipe_and_a_row_is_a_line() -> None:
+    # ``grep`` of a long client_id found nothing, since the table ended it in an ellipsis.
     piped = io.StringIO()
     writer = TableWriter(piped, OF_SEVERAL)
-    writer.write([{"time": "t" * 170, "name": "n", "size": 1}])
+    rows = [{"time": "t" * 170, "name": "n" * 40, "size": 1}, {"time": "t", "name": "m" * 150, "size": 20}]
+    writer.write(rows)
     writer.flush()
-    assert len(piped.getvalue().splitlines()) == 3
+    writer.write([{"time": "t", "name": "l" * 190, "size": 3}])
+    head, rule, *lines = piped.getvalue().splitlines()
+    assert head.split() == ["time", "name", "size"]
+    assert rule == f"{'─' * 170}  {'─' * 60}  {'─' * 4}"
+    assert [line.split() for line in lines] == [
+        ["t" * 170, "n" * 40, "1"],
+        ["t", "m" * 150, "20"],
+        ["t", "l" * 190, "3"],
+    ]
 
 
 @pytest.mark.parametrize("wide", [40, 80])
