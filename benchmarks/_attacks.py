@@ -42,7 +42,7 @@ from kwire import schema
 from kwire.records.crc import crc32, crc32c
 from kwire.schema import model
 
-__all__ = ["ATTACKS", "BENIGN", "Attack", "Kind", "as_capture"]
+__all__ = ["ATTACKS", "BENIGN", "Attack", "Kind", "as_capture", "made"]
 
 Kind = Literal[
     "records",
@@ -68,11 +68,21 @@ REFUSED: Final = 40 * MiB
 """Bytes of one that is not."""
 
 
+_part = [1.0]
+"""Of how many parts of its own number an attack consists."""
+
+
+def n(count: int) -> int:
+    """``count``, or fewer where the input is to be small (``made``). For what repeats, not for what must be large."""
+    return max(round(count * _part[0]), 1)
+
+
 @dataclass(frozen=True)
 class Attack:
     """``make()`` gives the input. ``readers``: those it goes through, where they are not all of its kind.
 
     ``api``, ``version``: what a response answers. ``topic``: where a record set stands that becomes a capture.
+    ``damaged``: a reader of files may say that the whole of it cannot be read.
     """
 
     name: str
@@ -82,6 +92,7 @@ class Attack:
     api: int = 0
     version: int = 0
     topic: bytes = b"t"
+    damaged: bool = False
 
 
 # --- Records ----------------------------------------------------------------------------------------------------------
@@ -181,51 +192,51 @@ def _records() -> Iterator[Attack]:
         return Attack(f"records: {name}", "records", make, **more)
 
     few = MiB // len(SMALL)
-    yield add("7 bytes each, 1 MB", lambda: batch(SMALL * few, few))
+    yield add("7 bytes each, 1 MB", lambda: batch(SMALL * n(few), n(few)))
     yield add("7 bytes each, zstd", lambda: zstd_batch(SMALL))
     yield add("7 bytes each, zstd, 8 times", lambda: zstd_batch(SMALL) * 8)
-    yield add("7 bytes each, zstd, 100 times", lambda: zstd_batch(SMALL) * 100)
+    yield add("7 bytes each, zstd, 100 times", lambda: zstd_batch(SMALL) * n(100))
     yield add("each wrong, zstd", lambda: zstd_batch(WRONG))
-    yield add("each wrong, 1 MB", lambda: batch(WRONG * few, few))
-    yield add("wrong checksums", lambda: filled(batch(SMALL, 1, crc=1), MiB))
-    yield add("one in a batch", lambda: filled(batch(SMALL, 1), MiB))
-    yield add("one in a zstd batch", lambda: filled(batch(zstd(SMALL), 1, 4), MiB))
-    yield add("one in an LZ4 batch", lambda: filled(batch(lz4.frame.compress(SMALL), 1, 3), MiB))
-    yield add("one in a gzip batch", lambda: filled(batch(gzipped(SMALL), 1, 1), MiB))
-    yield add("batches without one", lambda: filled(batch(b"", 0), MiB))
-    yield add("empty zstd batches", lambda: filled(batch(zstd(b""), 0, 4), MiB))
-    yield add("a count of 2**31", lambda: filled(batch(b"", 2**31 - 1), MiB))
-    yield add("control batches", lambda: filled(batch(record(b"", key=b"\0\0\0\7"), 1, attributes=0x30), MiB))
-    yield add("two-byte headers of one", lambda: batch(record(headers=headers_of(MiB // 2)), 1))
+    yield add("each wrong, 1 MB", lambda: batch(WRONG * n(few), n(few)))
+    yield add("wrong checksums", lambda: filled(batch(SMALL, 1, crc=1), n(MiB)))
+    yield add("one in a batch", lambda: filled(batch(SMALL, 1), n(MiB)))
+    yield add("one in a zstd batch", lambda: filled(batch(zstd(SMALL), 1, 4), n(MiB)))
+    yield add("one in an LZ4 batch", lambda: filled(batch(lz4.frame.compress(SMALL), 1, 3), n(MiB)))
+    yield add("one in a gzip batch", lambda: filled(batch(gzipped(SMALL), 1, 1), n(MiB)))
+    yield add("batches without one", lambda: filled(batch(b"", 0), n(MiB)))
+    yield add("empty zstd batches", lambda: filled(batch(zstd(b""), 0, 4), n(MiB)))
+    yield add("a count of 2**31", lambda: filled(batch(b"", 2**31 - 1), n(MiB)))
+    yield add("control batches", lambda: filled(batch(record(b"", key=b"\0\0\0\7"), 1, attributes=0x30), n(MiB)))
+    yield add("two-byte headers of one", lambda: batch(record(headers=headers_of(n(MiB // 2))), 1))
     yield add("two-byte headers of one, zstd", lambda: zstd_batch(record(headers=headers_of(BOMB // 2 - 20))))
     yield add("100 two-byte headers, zstd", lambda: zstd_batch(record(headers=headers_of(100))))
     yield add(
         "two-byte headers, other each time",
-        lambda: batch(b"".join(record(headers=headers_of(k % 7)) for k in range(80_000)), 80_000),
+        lambda: batch(b"".join(record(headers=headers_of(k % 7)) for k in range(n(80_000))), n(80_000)),
     )
-    yield add("names of headers, all different", lambda: batch(different_headers(50_000), 50_000))
+    yield add("names of headers, all different", lambda: batch(different_headers(n(50_000)), n(50_000)))
     yield add("empty values, zstd", lambda: zstd_batch(record(b"", key=b"")))
     yield add("LZ4 of zeros", lambda: batch(lz4.frame.compress(bytes(BOMB)), 1, 3))
 
     # Decompression that comes to nothing, or takes many steps.
     for codec, name in enumerate(("gzip", "snappy", "LZ4", "zstd"), 1):
         yield add(f"a bomb refused, {name}", functools.partial(refused, codec, 1))
-        yield add(f"bombs refused, {name}, 1 MB", functools.partial(refused, codec, MiB))
+        yield add(f"bombs refused, {name}, 1 MB", lambda codec=codec: refused(codec, n(MiB)))
     for name, end in (("too large", b"\1\0\0"), ("wrong at the end", b"\7\0\0"), ("cut off", b"")):
         # 128 KiB for each 4 bytes.
         bomb = b"\x28\xb5\x2f\xfd\0\x58" + (b"\2\0\x10a" * (300 if name == "too large" else 250)) + end
-        yield add(f"zstd of one byte, {name}", functools.partial(lambda one: filled(batch(one, 1, 4), MiB), bomb))
+        yield add(f"zstd of one byte, {name}", functools.partial(lambda one: filled(batch(one, 1, 4), n(MiB)), bomb))
     small = b"\x28\xb5\x2f\xfd\0\x58" + b"\2\0\x10a" * 10
-    yield add("small zstd of one byte, wrong at the end", lambda: filled(batch(small + b"\7\0\0", 1, 4), MiB))
-    yield add("gzip of 31 MB, cut off", lambda: filled(batch(gzipped(bytes(31 * MiB))[:-5], 1, 1), MiB))
-    yield add("zstd of empty frames", lambda: batch(filled(zstd(b""), MiB), 1, 4))
-    yield add("zstd of skipped frames", lambda: batch(filled(struct.pack("<II", 0x184D2A50, 0), MiB), 1, 4))
-    yield add("gzip of empty members", lambda: batch(filled(gzipped(b""), MiB), 1, 1))
-    yield add("gzip of 99 empty members, often", lambda: filled(batch(gzipped(b"") * 99, 1, 1), MiB))
-    yield add("xerial of empty blocks", lambda: batch(xerial(b"\0", MiB), 1, 2))
-    yield add("xerial of its own headers", lambda: batch(filled(b"\x82SNAPPY\0" + bytes(8), MiB), 1, 2))
-    yield add("zstd that asks for a window", lambda: filled(batch(b"\x28\xb5\x2f\xfd\0\x88\1\0\0", 1, 4), MiB))
-    yield add("an unknown magic, over and over", lambda: filled(message(7, None), MiB))
+    yield add("small zstd of one byte, wrong at the end", lambda: filled(batch(small + b"\7\0\0", 1, 4), n(MiB)))
+    yield add("gzip of 31 MB, cut off", lambda: filled(batch(gzipped(bytes(31 * MiB))[:-5], 1, 1), n(MiB)))
+    yield add("zstd of empty frames", lambda: batch(filled(zstd(b""), n(MiB)), 1, 4))
+    yield add("zstd of skipped frames", lambda: batch(filled(struct.pack("<II", 0x184D2A50, 0), n(MiB)), 1, 4))
+    yield add("gzip of empty members", lambda: batch(filled(gzipped(b""), n(MiB)), 1, 1))
+    yield add("gzip of 99 empty members, often", lambda: filled(batch(gzipped(b"") * 99, 1, 1), n(MiB)))
+    yield add("xerial of empty blocks", lambda: batch(xerial(b"\0", n(MiB)), 1, 2))
+    yield add("xerial of its own headers", lambda: batch(filled(b"\x82SNAPPY\0" + bytes(8), n(MiB)), 1, 2))
+    yield add("zstd that asks for a window", lambda: filled(batch(b"\x28\xb5\x2f\xfd\0\x88\1\0\0", 1, 4), n(MiB)))
+    yield add("an unknown magic, over and over", lambda: filled(message(7, None), n(MiB)))
 
 
 def _messages(magic: int) -> Iterator[Attack]:
@@ -237,11 +248,11 @@ def _messages(magic: int) -> Iterator[Attack]:
         return message(magic, gzipped(filled(inner[0], size) if size else b"".join(inner)), 1)
 
     plain = message(magic, None)
-    yield add("messages", lambda: filled(plain, MiB))
+    yield add("messages", lambda: filled(plain, n(MiB)))
     yield add("messages in a wrapper", lambda: wrapper(plain, size=BOMB))
-    yield add("one in a wrapper", lambda: filled(wrapper(plain), MiB))
+    yield add("one in a wrapper", lambda: filled(wrapper(plain), n(MiB)))
     yield add("problems in a wrapper", lambda: wrapper(message(7, None), size=BOMB))
-    yield add("bombs in wrappers", lambda: wrapped_bombs(magic, 900))
+    yield add("bombs in wrappers", lambda: wrapped_bombs(magic, n(900)))
     yield add("wrappers in wrappers", lambda: wrapper(wrapper(wrapper(plain)), size=4 * MiB))
 
 
@@ -306,28 +317,34 @@ def _bodies(size: int, kind: Kind, label: str) -> Iterator[Attack]:
     def add(name: str, api: int, version: int, body: Callable[[], bytes], **more: Any) -> Attack:
         return Attack(f"{label}: {name}", kind, lambda: request(api, version, body()), **more)
 
-    yield add("Metadata, topics of 2 bytes", 3, 9, lambda: repeated("MetadataRequest", 9, "topics", size))
-    yield add("Produce, topics of 3 bytes", 0, 9, lambda: repeated("ProduceRequest", 9, "topic_data", size))
+    yield add("Metadata, topics of 2 bytes", 3, 9, lambda: repeated("MetadataRequest", 9, "topics", n(size)))
+    yield add("Produce, topics of 3 bytes", 0, 9, lambda: repeated("ProduceRequest", 9, "topic_data", n(size)))
     yield add(
         "Produce, partitions of 6 bytes",
         0,
         9,
         lambda: repeated(
-            "ProduceRequest", 9, "topic_data", 1, unit=b"\2t" + uvarint(size // 6 + 1) + filled(bytes(6), size) + b"\0"
+            "ProduceRequest",
+            9,
+            "topic_data",
+            1,
+            unit=b"\2t" + uvarint(n(size) // 6 + 1) + filled(bytes(6), n(size)) + b"\0",
         ),
     )
-    yield add("OffsetFetch, groups of 3 bytes", 9, 8, lambda: repeated("OffsetFetchRequest", 8, "groups", size))
-    yield add("OffsetCommit, topics of 3 bytes", 8, 8, lambda: repeated("OffsetCommitRequest", 8, "topics", size))
-    yield add("CreateTopics, topics", 19, 5, lambda: repeated("CreateTopicsRequest", 5, "topics", size))
+    yield add("OffsetFetch, groups of 3 bytes", 9, 8, lambda: repeated("OffsetFetchRequest", 8, "groups", n(size)))
+    yield add("OffsetCommit, topics of 3 bytes", 8, 8, lambda: repeated("OffsetCommitRequest", 8, "topics", n(size)))
+    yield add("CreateTopics, topics", 19, 5, lambda: repeated("CreateTopicsRequest", 5, "topics", n(size)))
     yield add(
         "AlterConfigs, resources of 4 bytes",
         44,
         1,
-        lambda: repeated("IncrementalAlterConfigsRequest", 1, "resources", size),
+        lambda: repeated("IncrementalAlterConfigsRequest", 1, "resources", n(size)),
     )
-    yield add("JoinGroup, protocols of 3 bytes", 11, 6, lambda: repeated("JoinGroupRequest", 6, "protocols", size))
-    yield add("DescribeGroups, names of 1 byte", 15, 5, lambda: repeated("DescribeGroupsRequest", 5, "groups", size))
-    yield add("unknown tags of 3 bytes", 3, 9, lambda: b"\0\0\0\0" + tags(size // 3 if size < 16 * MiB else 2_000_000))
+    yield add("JoinGroup, protocols of 3 bytes", 11, 6, lambda: repeated("JoinGroupRequest", 6, "protocols", n(size)))
+    yield add("DescribeGroups, names of 1 byte", 15, 5, lambda: repeated("DescribeGroupsRequest", 5, "groups", n(size)))
+    yield add(
+        "unknown tags of 3 bytes", 3, 9, lambda: b"\0\0\0\0" + tags(n(size) // 3 if size < 16 * MiB else n(2_000_000))
+    )
     yield add(
         "a topic with tags of 2 bytes, often",
         3,
@@ -336,7 +353,7 @@ def _bodies(size: int, kind: Kind, label: str) -> Iterator[Attack]:
             "MetadataRequest",
             9,
             "topics",
-            size,
+            n(size),
             unit=b"\1" + uvarint(100) + bytes(x for k in range(100) for x in (k, 0)),
         ),
     )
@@ -344,21 +361,24 @@ def _bodies(size: int, kind: Kind, label: str) -> Iterator[Attack]:
         "a string of control characters",
         3,
         1,
-        lambda: struct.pack(">i", size // 32769) + filled(text(b"\1" * 32767), size),
+        lambda: struct.pack(">i", n(size) // 32769) + filled(text(b"\1" * 32767), n(size)),
     )
-    yield add("wrong at its end", 3, 9, lambda: repeated("MetadataRequest", 9, "topics", size)[:-2] + b"\7\7")
+    yield add("wrong at its end", 3, 9, lambda: repeated("MetadataRequest", 9, "topics", n(size))[:-2] + b"\7\7")
     yield add(
-        "not UTF-8 at its end", 3, 9, lambda: uvarint(size // 2 + 2) + filled(b"\1\0", size) + b"\2\xff\0" + bytes(4)
+        "not UTF-8 at its end",
+        3,
+        9,
+        lambda: uvarint(n(size) // 2 + 2) + filled(b"\1\0", n(size)) + b"\2\xff\0" + bytes(4),
     )
     yield add(
         "JoinGroup, a subscription of 2-byte topics",
         11,
         5,
-        lambda: join_group(struct.pack(">hi", 0, size // 2) + filled(b"\0\0", size) + b"\xff\xff\xff\xff"),
+        lambda: join_group(struct.pack(">hi", 0, n(size) // 2) + filled(b"\0\0", n(size)) + b"\xff\xff\xff\xff"),
     )
-    yield add("JoinGroup, subscriptions that are none", 11, 5, lambda: join_group(b"\0\0\0\0\0\1\0", size // 13))
-    yield add("SaslAuthenticate of one token", 36, 2, lambda: uvarint(size + 1) + bytes(size) + b"\0")
-    yield add("Produce, records of 7 bytes", 0, 3, lambda: produce_body(batch(SMALL * (size // 7), size // 7)))
+    yield add("JoinGroup, subscriptions that are none", 11, 5, lambda: join_group(b"\0\0\0\0\0\1\0", n(size) // 13))
+    yield add("SaslAuthenticate of one token", 36, 2, lambda: uvarint(n(size) + 1) + bytes(n(size)) + b"\0")
+    yield add("Produce, records of 7 bytes", 0, 3, lambda: produce_body(batch(SMALL * (n(size) // 7), n(size) // 7)))
 
 
 def join_group(metadata: bytes, count: int = 1) -> bytes:
@@ -378,7 +398,7 @@ def _responses() -> Iterator[Attack]:
         return Attack(f"response: {name}", "response", lambda: response(api, version, body()), (), api, version)
 
     def shortest(name: str, version: int, array: str) -> Callable[[], bytes]:
-        return lambda: repeated(name, version, array, MiB)
+        return lambda: repeated(name, version, array, n(MiB))
 
     for api, version, name, array in (
         (3, 12, "MetadataResponse", "topics"),
@@ -392,9 +412,9 @@ def _responses() -> Iterator[Attack]:
     ):
         yield add(f"{name} v{version}, {array}", api, version, shortest(name, version, array))
     for what, name in (("dots", b"." * 500), ("words", b"ssl.key." * 62)):
-        yield add(f"synonyms of an entry of {what}", 32, 4, lambda name=name: entries(1, name, [b"a"] * 60_000))
-    yield add("synonyms, all different", 32, 4, lambda: entries(1, b"x", [b"%x" % k for k in range(60_000)]))
-    yield add("entries of dots", 32, 4, lambda: entries(1500, b"." * 500, []))
+        yield add(f"synonyms of an entry of {what}", 32, 4, lambda name=name: entries(1, name, [b"a"] * n(60_000)))
+    yield add("synonyms, all different", 32, 4, lambda: entries(1, b"x", [b"%x" % k for k in range(n(60_000))]))
+    yield add("entries of dots", 32, 4, lambda: entries(n(1500), b"." * 500, []))
 
 
 def shared(sets: Iterable[tuple[bytes, Iterable[tuple[int, int]]]]) -> bytes:
@@ -414,14 +434,18 @@ def _shared() -> Iterator[Attack]:
         made = lambda: response(78, 1, shared(sets()))  # noqa: E731
         return Attack(f"shared: {name}", "response", made, readers, 78, 1)
 
-    one, count = batch(SMALL, 1), 50_000
-    many = batch(b"".join(record(delta=k) for k in range(count)), count)
-    each = [(k, k) for k in range(count)]
-    yield add("a range for each of many records", lambda: [(many, each)])
-    yield add("ranges in another order", lambda: [(many, each[::-1])])
-    yield add("one range, many batches", lambda: [(one * 15_000, [(0, 1 << 62)])])
-    yield add("many ranges, one record", lambda: [(one, each)])
-    yield add("many sets", lambda: [(one, [(0, 0)])] * 10_000)
+    def many() -> bytes:
+        return batch(b"".join(record(delta=k) for k in range(n(50_000))), n(50_000))
+
+    def each() -> list[tuple[int, int]]:
+        return [(k, k) for k in range(n(50_000))]
+
+    one = batch(SMALL, 1)
+    yield add("a range for each of many records", lambda: [(many(), each())])
+    yield add("ranges in another order", lambda: [(many(), each()[::-1])])
+    yield add("one range, many batches", lambda: [(one * n(15_000), [(0, 1 << 62)])])
+    yield add("many ranges, one record", lambda: [(one, each())])
+    yield add("many sets", lambda: [(one, [(0, 0)])] * n(10_000))
 
 
 def entries(count: int, name: bytes, synonyms: list[bytes]) -> bytes:
@@ -493,6 +517,31 @@ def as_capture(attack: Attack, data: bytes) -> bytes:
         return talk(sized(asked), sized(data))
     if attack.kind == "metrics":
         return talk(sized(push(data)))
+    return data
+
+
+TRIES: Final = 6
+"""How often an input is made again with fewer parts."""
+
+
+def made(attack: Attack, captured: bool, most: int | None = None) -> bytes:
+    """The input of an attack, inside of a capture or not.
+
+    ``most``: about how many bytes it may have. It is not cut to them: it repeats less often, so that each frame in it
+    is whole. It has more bytes where a single part does.
+    """
+    part, data = 1 / 128 if most is not None and attack.kind == "giant" else 1.0, b""
+    for _ in range(TRIES):
+        _part[0] = part
+        try:
+            data = attack.make()
+            if captured:
+                data = as_capture(attack, data)
+        finally:
+            _part[0] = 1.0
+        if most is None or len(data) <= most:
+            break
+        part *= 0.99 * most / len(data)
     return data
 
 
@@ -697,147 +746,155 @@ def _captures() -> Iterator[Attack]:
         "client ids with one hash",
         lambda: talk(
             b"".join(
-                sized(request(3, 0, METADATA, number=k, client=name)) for k, name in enumerate(colliding_names(65_000))
+                sized(request(3, 0, METADATA, number=k, client=name))
+                for k, name in enumerate(colliding_names(n(65_000)))
             )
         ),
     )
-    yield add("gzip, members of nothing", lambda: gzip.compress(b"") * 50_000, ("lines",))
+    yield add("gzip, members of nothing", lambda: gzip.compress(b"") * n(50_000), ("lines",))
     yield add(
         "gzip with a wrong checksum", lambda: _wrong_at_its_end(gzip.compress(many_sets([b"t"], b""))), ("lines",)
     )
     yield add(
         "gzip with a wrong checksum, random bytes",
-        lambda: _wrong_at_its_end(gzip.compress(random.Random(1).randbytes(1_000_000))),
+        lambda: _wrong_at_its_end(gzip.compress(random.Random(1).randbytes(n(1_000_000)))),
         ("lines",),
     )
-    yield add("topics with one hash", lambda: many_sets(colliding_names(32_000), b""), TABLES)
+    yield add("topics with one hash", lambda: many_sets(colliding_names(n(32_000)), b""), TABLES)
     yield add(
-        "topics with one hash, a record each", lambda: many_sets(colliding_names(32_000), batch(SMALL, 1)), TABLES
+        "topics with one hash, a record each", lambda: many_sets(colliding_names(n(32_000)), batch(SMALL, 1)), TABLES
     )
     yield add(
         "IPv6 hosts with one hash",
-        lambda: pcap(packet((host, 40000), (bytes(16), 9092), 1, flags=SYN) for host in colliding_hosts(60_000)),
+        lambda: pcap(packet((host, 40000), (bytes(16), 9092), 1, flags=SYN) for host in colliding_hosts(n(60_000))),
         PACKETS,
     )
     yield add(
         "IPv4 hosts with near hashes",
-        lambda: pcap(packet(end, BROKER, 1, flags=SYN) for end in clustered_hosts(60_000)),
+        lambda: pcap(packet(end, BROKER, 1, flags=SYN) for end in clustered_hosts(n(60_000))),
         PACKETS,
     )
     yield add(
         "connections of one packet",
-        lambda: pcap(packet((struct.pack(">I", k), 1), BROKER, 1, flags=SYN) for k in range(60_000)),
+        lambda: pcap(packet((struct.pack(">I", k), 1), BROKER, 1, flags=SYN) for k in range(n(60_000))),
         PACKETS,
     )
     yield add(
         "connections of one request",
-        lambda: pcap(packet((struct.pack(">I", k), 1), BROKER, 1, sized(ask(k))) for k in range(30_000)),
+        lambda: pcap(packet((struct.pack(">I", k), 1), BROKER, 1, sized(ask(k))) for k in range(n(30_000))),
     )
     yield add(
         "the same ports again and again",
-        lambda: pcap(packet(CLIENT, BROKER, 1000 * k, flags=SYN) for k in range(60_000)),
+        lambda: pcap(packet(CLIENT, BROKER, 1000 * k, flags=SYN) for k in range(n(60_000))),
         PACKETS,
     )
-    yield add("requests without a response", lambda: talk(b"".join(sized(ask(k)) for k in range(15_000))))
+    yield add("requests without a response", lambda: talk(b"".join(sized(ask(k)) for k in range(n(15_000)))))
     yield add(
         "heartbeats without a response",
-        lambda: talk(b"".join(sized(struct.pack(">hhih", 18, 0, k, -1)) for k in range(60_000))),
+        lambda: talk(b"".join(sized(struct.pack(">hhih", 18, 0, k, -1)) for k in range(n(60_000)))),
     )
     yield add(
         "heartbeats without a response, a packet each",
-        lambda: talk(b"".join(sized(struct.pack(">hhih", 18, 0, k, -1)) for k in range(14_000)), mss=14),
+        lambda: talk(b"".join(sized(struct.pack(">hhih", 18, 0, k, -1)) for k in range(n(14_000))), mss=14),
     )
-    yield add("topic ids, all different", lambda: talk(b"".join(sized(fetch_by_id(k)) for k in range(12_000))), TABLES)
-    yield add("requests of one id", lambda: talk(b"".join(sized(ask(1)) for _ in range(60_000))))
-    yield add("responses in reverse", lambda: pairs(30_000, ask, answer, backwards=True))
-    yield add("responses to nothing", lambda: talk(sized(ask(0)), b"".join(sized(answer(-k)) for k in range(80_000))))
-    yield add("responses of 8 bytes", lambda: talk(sized(ask(0)), sized(response(12, 0, b"", 7)) * 130_000))
+    yield add(
+        "topic ids, all different", lambda: talk(b"".join(sized(fetch_by_id(k)) for k in range(n(12_000)))), TABLES
+    )
+    yield add("requests of one id", lambda: talk(b"".join(sized(ask(1)) for _ in range(n(60_000)))))
+    yield add("responses in reverse", lambda: pairs(n(30_000), ask, answer, backwards=True))
+    yield add(
+        "responses to nothing", lambda: talk(sized(ask(0)), b"".join(sized(answer(-k)) for k in range(n(80_000))))
+    )
+    yield add("responses of 8 bytes", lambda: talk(sized(ask(0)), sized(response(12, 0, b"", 7)) * n(130_000)))
     yield add(
         "responses of 6 bytes of body",
-        lambda: pairs(60_000, lambda k: request(12, 0, bytes(8), number=k), lambda k: response(12, 0, bytes(2), k)),
+        lambda: pairs(n(60_000), lambda k: request(12, 0, bytes(8), number=k), lambda k: response(12, 0, bytes(2), k)),
     )
-    yield add("SASL tokens of no bytes", lambda: sasl_tokens(b"", 250_000))
-    yield add("SASL tokens of one byte", lambda: sasl_tokens(b"\0", 200_000))
+    yield add("SASL tokens of no bytes", lambda: sasl_tokens(b"", n(250_000)))
+    yield add("SASL tokens of one byte", lambda: sasl_tokens(b"\0", n(200_000)))
     yield add(
         "frames that are not UTF-8",
         lambda: talk(
-            b"".join(sized(request(3, 0, struct.pack(">i", 1) + text(b"\xff"), number=k)) for k in range(40_000))
+            b"".join(sized(request(3, 0, struct.pack(">i", 1) + text(b"\xff"), number=k)) for k in range(n(40_000)))
         ),
     )
     yield add(
         "frames that are wrong",
         lambda: talk(
-            b"".join(sized(request(3, 0, struct.pack(">ih", 1, 9), number=k, client=b"c")) for k in range(40_000))
+            b"".join(sized(request(3, 0, struct.pack(">ih", 1, 9), number=k, client=b"c")) for k in range(n(40_000)))
         ),
     )
     yield add(
         "client ids that are not UTF-8",
-        lambda: talk(b"".join(sized(request(3, 0, METADATA, number=k, client=b"\xff%d" % k)) for k in range(40_000))),
+        lambda: talk(
+            b"".join(sized(request(3, 0, METADATA, number=k, client=b"\xff%d" % k)) for k in range(n(40_000)))
+        ),
     )
     yield add(
         "long client ids, all different",
         lambda: talk(
-            b"".join(sized(request(3, 0, METADATA, number=k, client=b"%04d" % k + b"c" * 4000)) for k in range(250))
+            b"".join(sized(request(3, 0, METADATA, number=k, client=b"%04d" % k + b"c" * 4000)) for k in range(n(250)))
         ),
     )
     yield add(
         "unknown APIs",
-        lambda: talk(sized(ask(0)) + b"".join(sized(request(999, 0, b"", number=k)) for k in range(60_000))),
+        lambda: talk(sized(ask(0)) + b"".join(sized(request(999, 0, b"", number=k)) for k in range(n(60_000)))),
     )
     yield add("every layout once", every_layout)
-    yield add("bytes one by one", lambda: talk(b"".join(sized(ask(k)) for k in range(1_000)), mss=1))
-    yield add("bytes one by one, half of them missing", lambda: after_a_good_one(every_other_byte(18_000)))
+    yield add("bytes one by one", lambda: talk(b"".join(sized(ask(k)) for k in range(n(1_000))), mss=1))
+    yield add("bytes one by one, half of them missing", lambda: after_a_good_one(every_other_byte(n(18_000))))
     yield add(
         "one segment over and over",
-        lambda: pcap([*opened(), *[packet(CLIENT, BROKER, 1001, sized(ask(0)) + b"\0")] * 15_000]),
+        lambda: pcap([*opened(), *[packet(CLIENT, BROKER, 1001, sized(ask(0)) + b"\0")] * n(15_000)]),
     )
     yield add(
         "segments that overlap",
-        lambda: after_a_good_one(packet(CLIENT, BROKER, 1101 + k, bytes(1000)) for k in range(999, -1, -1)),
+        lambda: after_a_good_one(packet(CLIENT, BROKER, 1101 + k, bytes(1000)) for k in reversed(range(n(1000)))),
     )
     yield add(
         "each frame after a gap",
-        lambda: pcap([*opened(), *(packet(CLIENT, BROKER, 1001 + 1000 * k, sized(ask(k))) for k in range(14_000))]),
+        lambda: pcap([*opened(), *(packet(CLIENT, BROKER, 1001 + 1000 * k, sized(ask(k))) for k in range(n(14_000)))]),
     )
     yield add(
-        "after a gap: starts of long frames", lambda: after_a_gap(struct.pack(">ihhih", 1_000_000, 3, 0, 1, 0), MiB)
+        "after a gap: starts of long frames",
+        lambda: after_a_gap(struct.pack(">ihhih", n(1_000_000), 3, 0, 1, 0), n(MiB)),
     )
-    yield add("after a gap: starts of short frames", lambda: after_a_gap(struct.pack(">ihhih", 40, 3, 0, 1, 4), MiB))
-    yield add("after a gap: sizes", lambda: after_a_gap(b"\0\0\1\0", MiB))
-    yield add("after a gap: zeros", lambda: after_a_gap(b"\0", MiB))
+    yield add("after a gap: starts of short frames", lambda: after_a_gap(struct.pack(">ihhih", 40, 3, 0, 1, 4), n(MiB)))
+    yield add("after a gap: sizes", lambda: after_a_gap(b"\0\0\1\0", n(MiB)))
+    yield add("after a gap: zeros", lambda: after_a_gap(b"\0", n(MiB)))
     yield add(
         "after a gap: requests that lead to one long name",
-        lambda: after_a_good_one(stream(to_one_long_name(74_000), seq=200_000)),
+        lambda: after_a_good_one(stream(to_one_long_name(n(74_000)), seq=200_000)),
     )
     yield add(
         "after a gap: responses among 10,000 requests",
         lambda: pcap(
             [
                 *opened(),
-                *stream(b"".join(sized(ask(k + 5000)) for k in range(10_000))),
-                *stream(filled(b"\0\0\0\x10", MiB), 1, 200_000),
+                *stream(b"".join(sized(ask(k + 5000)) for k in range(n(10_000)))),
+                *stream(filled(b"\0\0\0\x10", n(MiB)), 1, 200_000),
             ]
         ),
     )
     yield add(
         "responses to nothing among 10,000 requests",
-        lambda: talk(b"".join(sized(ask(k)) for k in range(10_000)), sized(answer(-1)) * 60_000),
+        lambda: talk(b"".join(sized(ask(k)) for k in range(n(10_000))), sized(answer(-1)) * n(60_000)),
     )
-    yield add("packets of no bytes", lambda: pcap(b"" for _ in range(65_000)), PACKETS)
-    yield add("IPv6 extension headers", lambda: pcap([nested_headers(4000)] * 32), PACKETS)
-    yield add("GRE in GRE", lambda: pcap([gre_in_gre(1000)] * 40), PACKETS)
-    yield add("pcapng of interfaces", lambda: SECTION + filled(INTERFACE, MiB), PACKETS)
-    yield add("pcapng of sections", lambda: filled(SECTION, MiB), PACKETS)
-    yield add("pcapng of sections with an interface", lambda: filled(SECTION + INTERFACE, MiB), PACKETS)
-    yield add("pcapng of unknown blocks", lambda: SECTION + filled(block(77), MiB), PACKETS)
+    yield add("packets of no bytes", lambda: pcap(b"" for _ in range(n(65_000))), PACKETS)
+    yield add("IPv6 extension headers", lambda: pcap([nested_headers(4000)] * n(32)), PACKETS)
+    yield add("GRE in GRE", lambda: pcap([gre_in_gre(1000)] * n(40)), PACKETS)
+    yield add("pcapng of interfaces", lambda: SECTION + filled(INTERFACE, n(MiB)), PACKETS)
+    yield add("pcapng of sections", lambda: filled(SECTION, n(MiB)), PACKETS)
+    yield add("pcapng of sections with an interface", lambda: filled(SECTION + INTERFACE, n(MiB)), PACKETS)
+    yield add("pcapng of unknown blocks", lambda: SECTION + filled(block(77), n(MiB)), PACKETS)
     yield add(
         "pcapng of options",
-        lambda: SECTION + block(1, struct.pack("<HHI", 101, 0, 0) + filled(struct.pack("<HHI", 9, 1, 6), MiB)),
+        lambda: SECTION + block(1, struct.pack("<HHI", 101, 0, 0) + filled(struct.pack("<HHI", 9, 1, 6), n(MiB))),
         PACKETS,
     )
     yield add(
         "a client id of 32 kB and responses",
-        lambda: pairs(30, lambda k: request(3, 0, METADATA, number=k, client=b"c" * 32_000), answer),
+        lambda: pairs(n(30), lambda k: request(3, 0, METADATA, number=k, client=b"c" * 32_000), answer),
     )
 
 
@@ -898,24 +955,26 @@ def _tls() -> Iterator[Attack]:
 
     yield add("a key and a hole", lambda: with_keys(over_tls(1, JUNK, 300_000)))
     yield add("a key and a hole, 40 connections", lambda: with_keys(over_tls(40, JUNK, 300_000)))
-    yield add("a key and a hole, 3,000 connections", lambda: with_keys(over_tls(3000, JUNK, 300_000)))
-    yield add("records behind a hole", lambda: with_keys(over_tls(1, JUNK * 25_000, 300_000)))
-    yield add("long records behind a hole", lambda: with_keys(over_tls(1, clear(23, bytes(16_000)) * 60, 1 << 30)))
-    yield add("starts of records behind a hole", lambda: with_keys(over_tls(1, b"\x17\3\3\0\x20" * 200_000, 1 << 30)))
-    yield add("a key and a record, 3,000 connections", lambda: with_keys(over_tls(3000, JUNK)))
-    yield add("hellos of clients alone", lambda: with_keys(over_tls(4000, clear(20, b"\1") + JUNK, 0, 0, b"")))
+    yield add("a key and a hole, 3,000 connections", lambda: with_keys(over_tls(n(3000), JUNK, 300_000)))
+    yield add("records behind a hole", lambda: with_keys(over_tls(1, JUNK * n(25_000), 300_000)))
+    yield add("long records behind a hole", lambda: with_keys(over_tls(1, clear(23, bytes(16_000)) * n(60), 1 << 30)))
+    yield add(
+        "starts of records behind a hole", lambda: with_keys(over_tls(1, b"\x17\3\3\0\x20" * n(200_000), 1 << 30))
+    )
+    yield add("a key and a record, 3,000 connections", lambda: with_keys(over_tls(n(3000), JUNK)))
+    yield add("hellos of clients alone", lambda: with_keys(over_tls(n(4000), clear(20, b"\1") + JUNK, 0, 0, b"")))
     yield add(
         "records of no bytes where some may be passed over",
-        lambda: with_keys(over_tls(4, clear(23, b"") * 50_000), without(b"SERVER_HANDSHAKE")),
+        lambda: with_keys(over_tls(4, clear(23, b"") * n(50_000)), without(b"SERVER_HANDSHAKE")),
     )
     yield add(
         "small records where some may be passed over",
-        lambda: with_keys(over_tls(4, clear(23, bytes(17)) * 11_000), without(b"SERVER_HANDSHAKE")),
+        lambda: with_keys(over_tls(4, clear(23, bytes(17)) * n(11_000)), without(b"SERVER_HANDSHAKE")),
     )
-    yield add("many KeyUpdates in a record", lambda: with_keys(over_tls(60, packed_updates(), 0, 0)))
-    yield add("a KeyUpdate in each record", lambda: with_keys(over_tls(8, key_updates(4000), 0, 0)))
-    yield add("records of a byte", lambda: with_keys(over_tls(1, sealed([(23, b"x")] * 40_000), 0, 0)))
-    yield add("records of no plaintext", lambda: with_keys(over_tls(1, sealed([(23, b"")] * 40_000), 0, 0)))
+    yield add("many KeyUpdates in a record", lambda: with_keys(over_tls(n(60), packed_updates(), 0, 0)))
+    yield add("a KeyUpdate in each record", lambda: with_keys(over_tls(8, key_updates(n(4000)), 0, 0)))
+    yield add("records of a byte", lambda: with_keys(over_tls(1, sealed([(23, b"x")] * n(40_000)), 0, 0)))
+    yield add("records of no plaintext", lambda: with_keys(over_tls(1, sealed([(23, b"")] * n(40_000)), 0, 0)))
     endless = clear(22, b"\1\xff\xff\xff")
     for name, wrap in (("without keys", pcap), ("with keys", with_keys)):
         for side, kind in ((0, b"\1"), (1, b"\2")):
@@ -925,7 +984,7 @@ def _tls() -> Iterator[Attack]:
                     [
                         *opened(),
                         *stream(clear(22, kind + b"\xff\xff\xff"), side),
-                        *stream(clear(22, b"x") * 4_000, side, 1010, 1),
+                        *stream(clear(22, b"x") * n(4_000), side, 1010, 1),
                     ]
                 ),
             )
@@ -934,13 +993,13 @@ def _tls() -> Iterator[Attack]:
             lambda wrap=wrap: wrap(
                 packet((struct.pack(">I", 0x0A000100 + k), 1), BROKER, 1001 + at, part)
                 for at, part in ((0, endless), (len(endless), clear(22, b"x")), (len(endless) + 6, clear(22, b"xx")))
-                for k in range(3_000)
+                for k in range(n(3_000))
             ),
         )
         yield add(
             f"hellos over and over, {name}",
             lambda wrap=wrap: wrap(
-                over_tls(1, b"".join(HELLO[:11] + struct.pack(">I", k) + HELLO[15:] for k in range(9_000)), 0, 0)
+                over_tls(1, b"".join(HELLO[:11] + struct.pack(">I", k) + HELLO[15:] for k in range(n(9_000))), 0, 0)
             ),
         )
 
@@ -960,7 +1019,7 @@ def fragment(number: int, at: int, more: bool, data: bytes) -> bytes:
 
 def _fragments() -> Iterator[Attack]:
     def add(name: str, one: Callable[[int], bytes]) -> Attack:
-        return Attack(f"fragments: {name}", "capture", lambda: pcap(map(one, range(24_000))), PACKETS)
+        return Attack(f"fragments: {name}", "capture", lambda: pcap(map(one, range(n(24_000)))), PACKETS)
 
     yield add("each of another packet", lambda k: fragment(k, 8, True, bytes(8)))
     yield add("one packet after the other", lambda k: fragment(k // 8000, 8 * (k % 8000), True, bytes(8)))
@@ -974,7 +1033,7 @@ def _topics() -> Iterator[Attack]:
         return Attack(f"topic: {name}", "topics", make, ("records",), topic=topic)
 
     def small(count: int) -> Callable[[], bytes]:
-        return lambda: batch(SMALL * count, count)
+        return lambda: batch(SMALL * n(count), n(count))
 
     long = b"t" * 32_000
     for count in (9_000, 70_000, 140_000):
@@ -983,9 +1042,9 @@ def _topics() -> Iterator[Attack]:
     yield add(
         "32 kB of control characters, each record wrong",
         b"\1" * 32_000,
-        lambda: batch(WRONG * 9_000, 9_000),
+        lambda: batch(WRONG * n(9_000), n(9_000)),
     )
-    yield add("32 kB, empty values, wrong checksum", long, lambda: batch(SMALL * 9_000, 9_000, crc=1))
+    yield add("32 kB, empty values, wrong checksum", long, lambda: batch(SMALL * n(9_000), n(9_000), crc=1))
 
 
 # --- Events -----------------------------------------------------------------------------------------------------------
@@ -1015,41 +1074,46 @@ def _events() -> Iterator[Attack]:
     def add(name: str, make: Callable[[], bytes], readers: tuple[str, ...] = ("cloudevents", "events")) -> Attack:
         return Attack(f"CloudEvents: {name}", "events", make, readers)
 
-    yield add("events of core attributes", lambda: batch(record(headers=headers(*CORE)) * 15_000, 15_000))
-    yield add("one bad attribute of 5 bytes", lambda: batch(record(headers=headers((b"ce_", b""))) * 80_000, 80_000))
+    yield add("events of core attributes", lambda: batch(record(headers=headers(*CORE)) * n(15_000), n(15_000)))
+    yield add(
+        "one bad attribute of 5 bytes", lambda: batch(record(headers=headers((b"ce_", b""))) * n(80_000), n(80_000))
+    )
     yield add("one bad attribute, zstd", lambda: zstd_batch(record(headers=headers((b"ce_", b"")))))
     yield add(
         "an extension of its own in each",
-        lambda: batch(b"".join(record(headers=headers(*CORE, (b"ce_x%05d" % k, b"v"))) for k in range(12_000)), 12_000),
+        lambda: batch(
+            b"".join(record(headers=headers(*CORE, (b"ce_x%05d" % k, b"v"))) for k in range(n(12_000))), n(12_000)
+        ),
     )
     yield add(
         "bad attributes by the thousand in one",
-        lambda: batch(record(headers=headers(*((b"ce_%05d-" % k, b"\xff") for k in range(60_000)))), 1),
+        lambda: batch(record(headers=headers(*((b"ce_%05d-" % k, b"\xff") for k in range(n(60_000))))), 1),
     )
     yield add(
         "extensions by the thousand in one",
-        lambda: batch(record(headers=headers(*CORE, *((b"ce_x%05d" % k, b"v") for k in range(60_000)))), 1),
+        lambda: batch(record(headers=headers(*CORE, *((b"ce_x%05d" % k, b"v") for k in range(n(60_000))))), 1),
     )
-    yield add("one attribute twice, often", lambda: batch(record(headers=headers(*[(b"ce_a", b"")] * 100_000)), 1))
-    yield add("JSON of 5,000 digits", lambda: structured(b"1" * 5000, 100))
+    yield add("one attribute twice, often", lambda: batch(record(headers=headers(*[(b"ce_a", b"")] * n(100_000))), 1))
+    yield add("JSON of 5,000 digits", lambda: structured(b"1" * 5000, n(100)))
     yield add(
         "JSON of 4,000 digits as data",
-        lambda: structured_data(b"[" + b"1" * 4000 + b"," + filled(b"1" * 4000 + b",", MiB) + b"1]"),
+        lambda: structured_data(b"[" + b"1" * 4000 + b"," + filled(b"1" * 4000 + b",", n(MiB)) + b"1]"),
     )
-    yield add("JSON numbers with large exponents", lambda: structured_data(b"[" + filled(b"1e308,", MiB) + b"1]"))
-    yield add("JSON in brackets", lambda: structured_data(b"[" * 500_000 + b"]" * 500_000))
+    yield add("JSON numbers with large exponents", lambda: structured_data(b"[" + filled(b"1e308,", n(MiB)) + b"1]"))
+    yield add("JSON in brackets", lambda: structured_data(b"[" * n(500_000) + b"]" * n(500_000)))
     yield add(
         "JSON of 900 brackets, often",
-        lambda: batch(record(EVENT + b'"data":' + b"[" * 900 + b"]" * 900 + b"}", JSON) * 500, 500),
+        lambda: batch(record(EVENT + b'"data":' + b"[" * 900 + b"]" * 900 + b"}", JSON) * n(500), n(500)),
     )
-    yield add("JSON of empty lists", lambda: structured_data(b"[" + filled(b"[],", MiB) + b"1]"))
-    yield add("JSON of empty objects", lambda: structured_data(b"[" + filled(b"{},", MiB) + b"1]"))
+    yield add("JSON of empty lists", lambda: structured_data(b"[" + filled(b"[],", n(MiB)) + b"1]"))
+    yield add("JSON of empty objects", lambda: structured_data(b"[" + filled(b"{},", n(MiB)) + b"1]"))
     yield add(
         "JSON of members",
         lambda: batch(
             record(
                 json.dumps(
-                    {"specversion": "1.0", "id": "1", "source": "s", "type": "t"} | {f"x{k}": 1 for k in range(100_000)}
+                    {"specversion": "1.0", "id": "1", "source": "s", "type": "t"}
+                    | {f"x{k}": 1 for k in range(n(100_000))}
                 ).encode(),
                 JSON,
             ),
@@ -1059,68 +1123,76 @@ def _events() -> Iterator[Attack]:
     yield add(
         "JSON of bad members",
         lambda: batch(
-            record(json.dumps({"specversion": "1.0"} | {f"X-{k}": [] for k in range(80_000)}).encode(), JSON), 1
+            record(json.dumps({"specversion": "1.0"} | {f"X-{k}": [] for k in range(n(80_000))}).encode(), JSON), 1
         ),
     )
     yield add(
-        "JSON of one member, over and over", lambda: batch(record(b"{" + filled(b'"":0,', MiB) + b'"":0}', JSON), 1)
+        "JSON of one member, over and over", lambda: batch(record(b"{" + filled(b'"":0,', n(MiB)) + b'"":0}', JSON), 1)
     )
-    yield add("JSON of escapes", lambda: structured_data(b'"' + filled(rb"\u0001", MiB) + b'"'))
-    yield add("JSON as value, no content type", lambda: batch(record(b"{}") * 100_000, 100_000))
-    yield add("base64 of data", lambda: batch(record(EVENT + b'"data_base64":"' + b"AAAA" * 250_000 + b'"}', JSON), 1))
+    yield add("JSON of escapes", lambda: structured_data(b'"' + filled(rb"\u0001", n(MiB)) + b'"'))
+    yield add("JSON as value, no content type", lambda: batch(record(b"{}") * n(100_000), n(100_000)))
+    yield add(
+        "base64 of data", lambda: batch(record(EVENT + b'"data_base64":"' + b"AAAA" * n(250_000) + b'"}', JSON), 1)
+    )
     yield add(
         "a batch of events",
         lambda: batch(
             record(
-                b"[" + filled(b"{},", MiB) + b"{}]", headers((b"content-type", b"application/cloudevents-batch+json"))
+                b"[" + filled(b"{},", n(MiB)) + b"{}]",
+                headers((b"content-type", b"application/cloudevents-batch+json")),
             ),
             1,
         ),
     )
     yield add(
         "times of many digits",
-        lambda: batch(record(headers=headers(*CORE, (b"ce_time", b"2024-01-01T00:00:00." + b"1" * 900_000 + b"Z"))), 1),
+        lambda: batch(
+            record(headers=headers(*CORE, (b"ce_time", b"2024-01-01T00:00:00." + b"1" * n(900_000) + b"Z"))), 1
+        ),
     )
     yield add(
         "a source of a megabyte",
-        lambda: batch(record(headers=headers(*CORE[:2], (b"ce_source", b"a:" + b"%20/" * 250_000 + b"|"), CORE[3])), 1),
+        lambda: batch(
+            record(headers=headers(*CORE[:2], (b"ce_source", b"a:" + b"%20/" * n(250_000) + b"|"), CORE[3])), 1
+        ),
     )
     yield add(
         "a content type of a megabyte",
-        lambda: batch(record(headers=headers(*CORE, (b"content-type", b"a/b;" + b'a="\\' * 250_000))), 1),
+        lambda: batch(record(headers=headers(*CORE, (b"content-type", b"a/b;" + b'a="\\' * n(250_000)))), 1),
     )
     yield add(
         "a content type of blanks",
-        lambda: batch(record(headers=headers(*CORE, (b"content-type", b" " * 60_000 + b"x"))) * 16, 16),
+        lambda: batch(record(headers=headers(*CORE, (b"content-type", b" " * 60_000 + b"x"))) * n(16), n(16)),
     )
 
     def hono(name: str, make: Callable[[], bytes], topic: bytes = b"hono.telemetry.t") -> Attack:
         return Attack(f"Hono: {name}", "events", make, ("hono",), topic=topic)
 
-    yield hono("records of 7 bytes", lambda: batch(SMALL * 140_000, 140_000))
+    yield hono("records of 7 bytes", lambda: batch(SMALL * n(140_000), n(140_000)))
     yield hono("records of 7 bytes, zstd", lambda: zstd_batch(SMALL))
-    yield hono("records of 7 bytes, no tenant", lambda: batch(SMALL * 140_000, 140_000), b"hono.telemetry.")
-    yield hono("a tenant of 32 kB", lambda: batch(SMALL * 9_000, 9_000), b"hono.telemetry." + b"t" * 32_000)
+    yield hono("records of 7 bytes, no tenant", lambda: batch(SMALL * n(140_000), n(140_000)), b"hono.telemetry.")
+    yield hono("a tenant of 32 kB", lambda: batch(SMALL * n(9_000), n(9_000)), b"hono.telemetry." + b"t" * 32_000)
     yield hono(
         "devices, all different",
         lambda: batch(
             b"".join(
                 record(b"v", headers((b"device_id", b"%05d" % k), (b"content-type", b"a/b")), b"%05d" % k)
-                for k in range(25_000)
+                for k in range(n(25_000))
             ),
-            25_000,
+            n(25_000),
         ),
     )
     yield hono(
         "two headers twice",
-        lambda: batch(record(headers=headers(*[(b"qos", b"")] * 2, *[(b"ttl", b"")] * 2)) * 40_000, 40_000),
+        lambda: batch(record(headers=headers(*[(b"qos", b"")] * 2, *[(b"ttl", b"")] * 2)) * n(40_000), n(40_000)),
     )
-    yield hono("one header by the thousand", lambda: batch(record(headers=headers(*[(b"ttl", b"")] * 150_000)), 1))
+    yield hono("one header by the thousand", lambda: batch(record(headers=headers(*[(b"ttl", b"")] * n(150_000))), 1))
     yield hono(
         "numbers of many digits",
         lambda: batch(
-            record(headers=headers((b"ttl", b"1" * 4000), (b"creation-time", b"1" * 4000), (b"qos", b"1" * 4000))) * 80,
-            80,
+            record(headers=headers((b"ttl", b"1" * 4000), (b"creation-time", b"1" * 4000), (b"qos", b"1" * 4000)))
+            * n(80),
+            n(80),
         ),
     )
 
@@ -1129,7 +1201,7 @@ def _events() -> Iterator[Attack]:
         "capture",
         lambda: many_partitions(
             b"hono.telemetry.t",
-            8_000,
+            n(8_000),
             batch(record(headers=headers((b"device_id", b"d"), (b"content-type", b"a/b"))), 1),
         ),
         ("hono",),
@@ -1193,60 +1265,64 @@ def _telemetry() -> Iterator[Attack]:
         return Attack(f"telemetry: {name}", "capture", make, ("client_metrics", "messages"))
 
     empty = proto(1, b"")
-    long = proto(1, proto(1, b"k") + proto(2, proto(1, b"v" * 300_000)))
-    yield add("points of 2 bytes", lambda: otlp(gauge(filled(empty, 190_000))))
-    yield add("metrics of 2 bytes", lambda: otlp(filled(proto(2, b""), 500_000)))
-    yield add("scopes of 2 bytes", lambda: otlp(b"", scopes=250_000))
-    yield add("resources of 2 bytes", lambda: filled(empty, 500_000))
-    yield add("attributes of 2 bytes", lambda: otlp(gauge(empty), filled(empty, 500_000)))
-    yield add("an attribute of 300 kB, points of 2 bytes", lambda: otlp(gauge(filled(empty, 190_000)), long))
+
+    def long() -> bytes:
+        return proto(1, proto(1, b"k") + proto(2, proto(1, b"v" * n(300_000))))
+
+    yield add("points of 2 bytes", lambda: otlp(gauge(filled(empty, n(190_000)))))
+    yield add("metrics of 2 bytes", lambda: otlp(filled(proto(2, b""), n(500_000))))
+    yield add("scopes of 2 bytes", lambda: otlp(b"", scopes=n(250_000)))
+    yield add("resources of 2 bytes", lambda: filled(empty, n(500_000)))
+    yield add("attributes of 2 bytes", lambda: otlp(gauge(empty), filled(empty, n(500_000))))
+    yield add("an attribute of 300 kB, points of 2 bytes", lambda: otlp(gauge(filled(empty, n(190_000))), long()))
     yield add(
-        "a metric's name of 300 kB, points of 2 bytes", lambda: otlp(gauge(filled(empty, 190_000), b"m" * 300_000))
+        "a metric's name of 300 kB, points of 2 bytes",
+        lambda: otlp(gauge(filled(empty, n(190_000)), b"m" * n(300_000))),
     )
     yield add("lists in lists", lambda: otlp(gauge(empty), nested_value(45)))
-    yield add("lists in lists, often", lambda: otlp(gauge(empty), nested_value(45) * 2000))
+    yield add("lists in lists, often", lambda: otlp(gauge(empty), nested_value(45) * n(2000)))
     yield add("lists in lists, too deep", lambda: otlp(gauge(empty), nested_value(300)))
     yield add(
         "empty values in a list",
-        lambda: otlp(gauge(empty), proto(1, proto(1, b"k") + proto(2, proto(5, filled(empty, 500_000))))),
+        lambda: otlp(gauge(empty), proto(1, proto(1, b"k") + proto(2, proto(5, filled(empty, n(500_000)))))),
     )
     yield add(
         "histograms of buckets",
-        lambda: otlp(filled(proto(2, proto(9, proto(1, proto(6, bytes(8 * 100)) + proto(7, bytes(8 * 99))))), MiB)),
+        lambda: otlp(filled(proto(2, proto(9, proto(1, proto(6, bytes(8 * 100)) + proto(7, bytes(8 * 99))))), n(MiB))),
     )
     yield add(
         "exponential histograms",
         lambda: otlp(
-            filled(proto(2, proto(10, proto(1, proto(8, b"\x10\xff\xff\xff\xff\7" + proto(2, b"\1" * 9_000))))), MiB)
+            filled(proto(2, proto(10, proto(1, proto(8, b"\x10\xff\xff\xff\xff\7" + proto(2, b"\1" * 9_000))))), n(MiB))
         ),
     )
-    yield add("quantiles of 2 bytes", lambda: otlp(proto(2, proto(11, proto(1, filled(proto(6, b""), 500_000))))))
-    yield add("unknown fields", lambda: filled(b"\xf8\1\0", 500_000))
+    yield add("quantiles of 2 bytes", lambda: otlp(proto(2, proto(11, proto(1, filled(proto(6, b""), n(500_000)))))))
+    yield add("unknown fields", lambda: filled(b"\xf8\1\0", n(500_000)))
     yield capture(
         "a bomb of points, 100 times",
-        lambda: subscribed([b""], otlp(gauge(filled(empty, 190_000)), proto(1, proto(1, b"k"))), 100, 4),
+        lambda: subscribed([b""], otlp(gauge(filled(empty, n(190_000))), proto(1, proto(1, b"k"))), 100, 4),
     )
     yield capture(
         "300 kB for each point, zstd, 100 times",
-        lambda: subscribed([b""], otlp(gauge(filled(empty, 190_000)), long), 100, 4),
+        lambda: subscribed([b""], otlp(gauge(filled(empty, n(190_000))), long()), 100, 4),
     )
     yield capture(
         "32,000 metrics asked for, points of 2 bytes",
-        lambda: subscribed((b"%x" % k for k in range(5_000)), otlp(gauge(filled(empty, 190_000)))),
+        lambda: subscribed((b"%x" % k for k in range(n(5_000))), otlp(gauge(filled(empty, n(190_000))))),
     )
     yield capture(
         "asked for, each metric another",
-        lambda: subscribed((b"z%x" % k for k in range(5_000)), otlp(filled(gauge(empty, b""), 500_000))),
+        lambda: subscribed((b"z%x" % k for k in range(n(5_000))), otlp(filled(gauge(empty, b""), n(500_000)))),
     )
     yield capture(
         "5,000 metrics asked for, pushes of one point",
-        lambda: subscribed((b"%d" % k for k in range(5_000)), otlp(gauge(empty)), 4_000),
+        lambda: subscribed((b"%d" % k for k in range(n(5_000))), otlp(gauge(empty)), n(4_000)),
     )
     yield capture("a metric asked for that is not UTF-8", lambda: subscribed([b"\xff"], otlp(gauge(empty))))
-    yield capture("pushes of nothing", lambda: subscribed([b""], b"", 20_000))
-    yield capture("pushes of bombs", lambda: subscribed([b""], bytes(REFUSED), 600, 4))
+    yield capture("pushes of nothing", lambda: subscribed([b""], b"", n(20_000)))
+    yield capture("pushes of bombs", lambda: subscribed([b""], bytes(REFUSED), n(600), 4))
     yield capture(
-        "pushes of bombs of one attribute", lambda: subscribed([b""], otlp(proto(99, bytes(8 * MiB - 32))), 600, 4)
+        "pushes of bombs of one attribute", lambda: subscribed([b""], otlp(proto(99, bytes(8 * MiB - 32))), n(600), 4)
     )
 
 
@@ -1257,7 +1333,7 @@ def segment(each: Callable[[int, bytes], bytes], count: int = 2000, size: int = 
     """Batches of one record, with offsets, each after it has been damaged."""
     some = random.Random(3)
     made = []
-    for k in range(count):
+    for k in range(n(count)):
         good = batch(record(some.randbytes(size)), 1)
         made.append(each(k, struct.pack(">q", k) + good[8:]))
     return b"".join(made)
@@ -1280,12 +1356,12 @@ def _segments() -> Iterator[Attack]:
     yield add("five bytes between batches", lambda: segment(lambda k, one: one + b"abcde"))
     yield add(
         "headers of batches in a value",
-        lambda: segment(lambda k, one: one, 5) + batch(SMALL, 1)[:-1] + filled(batch(SMALL, 1)[:61], MiB),
+        lambda: segment(lambda k, one: one, 5) + batch(SMALL, 1)[:-1] + filled(batch(SMALL, 1)[:61], n(MiB)),
     )
-    yield add("starts of long batches", lambda: filled(struct.pack(">qiibI", 1, 800_000, 0, 2, 0), MiB))
-    yield add("small batches in damage", lambda: b"\0\0\2\0" * 20_000 + segment(lambda k, one: one, 500))
-    yield add("0 0 2 0", lambda: filled(b"\0\0\2\0", MiB))
-    yield add("zeros", lambda: bytes(MiB))
+    yield add("starts of long batches", lambda: filled(struct.pack(">qiibI", 1, n(800_000), 0, 2, 0), n(MiB)))
+    yield add("small batches in damage", lambda: b"\0\0\2\0" * n(20_000) + segment(lambda k, one: one, 500))
+    yield add("0 0 2 0", lambda: filled(b"\0\0\2\0", n(MiB)))
+    yield add("zeros", lambda: bytes(n(MiB)))
 
     def internal(name: str, make: Callable[[], bytes]) -> Attack:
         topic = name.partition(",")[0]
@@ -1296,26 +1372,31 @@ def _segments() -> Iterator[Attack]:
 
     yield internal(
         "__transaction_state, keys of no bytes",
-        lambda: batch(record(struct.pack(">hqhi", 0, 0, 0, 0), key=b"\0\0\0\0") * 40_000, 40_000),
+        lambda: batch(record(struct.pack(">hqhi", 0, 0, 0, 0), key=b"\0\0\0\0") * n(40_000), n(40_000)),
     )
     yield internal(
         "__transaction_state, a transaction of many partitions",
         lambda: batch(
-            record(struct.pack(">hqhibi", 0, 0, 0, 0, 0, 150_000) + bytes(6 * 150_000) + bytes(16), key=b"\0\0\0\1t"), 1
+            record(
+                struct.pack(">hqhibi", 0, 0, 0, 0, 0, n(150_000)) + bytes(6 * n(150_000)) + bytes(16), key=b"\0\0\0\1t"
+            ),
+            1,
         ),
     )
-    yield internal("__cluster_metadata, values of 4 bytes", lambda: batch(record(b"\1\x14\0\0") * 90_000, 90_000))
-    yield internal("__cluster_metadata, values that are cut off", lambda: batch(record(b"\1\3\0") * 90_000, 90_000))
-    yield internal("__cluster_metadata, tags of 2 bytes", lambda: batch(record(b"\1\x14\0" + tags(300_000)), 1))
-    yield offsets("2-byte keys", lambda: batch(record(b"\0\1", key=b"\0\1") * 80_000, 80_000))
+    yield internal("__cluster_metadata, values of 4 bytes", lambda: batch(record(b"\1\x14\0\0") * n(90_000), n(90_000)))
+    yield internal(
+        "__cluster_metadata, values that are cut off", lambda: batch(record(b"\1\3\0") * n(90_000), n(90_000))
+    )
+    yield internal("__cluster_metadata, tags of 2 bytes", lambda: batch(record(b"\1\x14\0" + tags(n(300_000))), 1))
+    yield offsets("2-byte keys", lambda: batch(record(b"\0\1", key=b"\0\1") * n(80_000), n(80_000)))
     yield offsets(
         "keys that are read",
-        lambda: batch(record(struct.pack(">hqhq", 1, 1, 0, 0), key=b"\0\1\0\0\0\0\0\0\0\0") * 30_000, 30_000),
+        lambda: batch(record(struct.pack(">hqhq", 1, 1, 0, 0), key=b"\0\1\0\0\0\0\0\0\0\0") * n(30_000), n(30_000)),
     )
     yield offsets(
         "a group of many members",
         lambda: batch(
-            record(struct.pack(">hhihhi", 0, 0, 0, -1, -1, 90_000) + bytes(12 * 90_000), key=b"\0\2\0\1g"), 1
+            record(struct.pack(">hhihhi", 0, 0, 0, -1, -1, n(90_000)) + bytes(12 * n(90_000)), key=b"\0\2\0\1g"), 1
         ),
     )
 
@@ -1397,7 +1478,7 @@ def _schemas() -> Iterator[Attack]:
     yield add(
         "versions of comments",
         lambda: (
-            b"".join(b"# v%d a KIP-1\n" % (k % 30_000) for k in range(30_000))
+            b"".join(b"# v%d a KIP-1\n" % (k % 30_000) for k in range(n(30_000)))
             + (b"data D versions 0-30000\n  a int8\n")
         ),
     )
@@ -1405,9 +1486,9 @@ def _schemas() -> Iterator[Attack]:
         "structs in structs",
         lambda: (
             b"data D versions 0\n"
-            + b"\n".join(b"  " * (k + 1) + b"a%d S%d" % (k, k) for k in range(900))
+            + b"\n".join(b"  " * (k + 1) + b"a%d S%d" % (k, k) for k in range(n(900)))
             + b"\n"
-            + b"  " * 901
+            + b"  " * (n(900) + 1)
             + b"x int8\n"
         ),
     )
@@ -1437,20 +1518,20 @@ def _schemas() -> Iterator[Attack]:
         "1,000 fields, 30,000 versions",
         lambda: definition([field(f"f{k}") for k in range(1000)], validVersions="0-30000"),
     )
-    yield kafka("5,000 fields", lambda: definition([field(f"f{k}") for k in range(5000)]))
+    yield kafka("5,000 fields", lambda: definition([field(f"f{k}") for k in range(n(5000))]))
     yield kafka("a number of 5,000 digits", lambda: b'{"validVersions":"0","apiKey":' + b"1" * 5000 + b"}")
     yield kafka("a default of 5,000 digits", lambda: definition([field("a", "int64", default="1" * 5000)]))
     yield kafka("lists for words", lambda: definition([field("a", type=["int8"])], name=["x"], validVersions=["0"]))
     yield kafka("names that are commands", lambda: definition([field("y=[][__import__('os').system('false')],z")]))
-    yield kafka("comments", lambda: filled(b"// x\n", 500_000) + definition([field("a")]))
-    yield kafka("a jar of blanks", lambda: jar(1_000, b" " * 999_000))
-    yield kafka("a jar of definitions", lambda: jar(4_000, definition([field("a")])))
-    yield kafka("a jar of directories", lambda: jar(10_000, b"", "/"))
+    yield kafka("comments", lambda: filled(b"// x\n", n(500_000)) + definition([field("a")]))
+    yield kafka("a jar of blanks", lambda: jar(n(1_000), b" " * 999_000))
+    yield kafka("a jar of definitions", lambda: jar(n(4_000), definition([field("a")])))
+    yield kafka("a jar of directories", lambda: jar(n(10_000), b"", "/"))
     yield kafka(
         "common structs",
         lambda: definition(
             [field("a", "S0")],
-            commonStructs=[{"name": f"S{k}", "versions": "0+", "fields": [field("x")]} for k in range(5_000)],
+            commonStructs=[{"name": f"S{k}", "versions": "0+", "fields": [field("x")]} for k in range(n(5_000))],
         ),
     )
 
@@ -1459,12 +1540,12 @@ def _streams() -> Iterator[Attack]:
     def add(name: str, make: Callable[[], bytes]) -> Attack:
         return Attack(f"stream: {name}", "stream", make)
 
-    yield add("frames of no bytes", lambda: bytes(MiB))
-    yield add("frames of one byte", lambda: filled(b"\0\0\0\1x", MiB))
-    yield add("a frame of 16 MiB in small pieces", lambda: sized(bytes(16 * MiB)))
-    yield add("a frame that is never whole", lambda: struct.pack(">i", 100 * MiB) + bytes(16 * MiB))
-    yield Attack("index: zeros", "index", lambda: bytes(MiB))
-    yield Attack("index: backwards", "index", lambda: filled(struct.pack(">qiqi", 1, 1, 0, 0), MiB))
+    yield add("frames of no bytes", lambda: bytes(n(MiB)))
+    yield add("frames of one byte", lambda: filled(b"\0\0\0\1x", n(MiB)))
+    yield add("a frame of 16 MiB in small pieces", lambda: sized(bytes(n(16 * MiB))))
+    yield add("a frame that is never whole", lambda: struct.pack(">i", 100 * MiB) + bytes(n(16 * MiB)))
+    yield Attack("index: zeros", "index", lambda: bytes(n(MiB)))
+    yield Attack("index: backwards", "index", lambda: filled(struct.pack(">qiqi", 1, 1, 0, 0), n(MiB)))
 
 
 # --- States of streams ------------------------------------------------------------------------------------------------
@@ -1496,12 +1577,15 @@ def _states() -> Iterator[Attack]:
         return Attack(f"state: {name}", "state", make)
 
     memory = {"client_metrics": {"asked": [], "links": [], "instances": [], "subscriptions": []}}
-    wide = {**memory["client_metrics"], "asked": [[0, 0, "0" * 32, 0]] * 20_000}
-    yield add("nested", lambda: filled(b"[", MiB) + b"\n")
-    yield add("empty lists", lambda: state(place=[[]] * 300_000))
-    yield add("topics", lambda: state(topics={f"{k:032x}": "" for k in range(20_000)}))
-    yield add("brokers", lambda: state(common={"now": 0, "brokers": [[0, k, 1] for k in range(50_000)]}))
-    yield add("memory", lambda: state(memory={"client_metrics": wide}))
+
+    def asked() -> dict[str, Any]:
+        return {"client_metrics": {**memory["client_metrics"], "asked": [[0, 0, "0" * 32, 0]] * n(20_000)}}
+
+    yield add("nested", lambda: filled(b"[", n(MiB)) + b"\n")
+    yield add("empty lists", lambda: state(place=[[]] * n(300_000)))
+    yield add("topics", lambda: state(topics={f"{k:032x}": "" for k in range(n(20_000))}))
+    yield add("brokers", lambda: state(common={"now": 0, "brokers": [[0, k, 1] for k in range(n(50_000))]}))
+    yield add("memory", lambda: state(memory=asked()))
     yield add("zeros, compressed", lambda: state() + zstd(bytes(1024 * MiB)))
     yield add("buffers that are compressed too", lambda: state() + zstd(connections("zstd")))
     yield add("damaged connections", lambda: state() + zstd(connections()[:-5000] + bytes(5000)))

@@ -27,10 +27,15 @@ Each measurement has a process of its own: the fork of one that has read a good 
 made in others. ``--engine python`` reads with kernels as Python, which kwire does for small input, ``chosen`` as kwire
 does.
 
-``--cold`` gives each measurement a fresh process that has read nothing, with the engine that kwire chooses. It reads
-the first 200,000 bytes of each input, and the CPU time of the process counts from its beginning. 2 s are allowed
-besides the budget: half a second for imports, most of a second for machine code that is on disk, and as much again for
-what Python does until it is loaded. Memory is not looked at there.
+``--cold`` gives each measurement a fresh process that has read nothing, with the engine that kwire chooses. Inputs are
+made of fewer parts, so that they have 200,000 bytes or less. Nothing is cut off: each frame is whole, and an input
+whose single part is larger keeps it. Its bytes count for its budget. Giants are inputs like others there. The CPU time
+of the process counts from its beginning. 2 s are allowed besides the budget: half a second for imports, most of a
+second for machine code that is on disk, and as much again for what Python does until it is loaded. Memory is not
+looked at there.
+
+A reader of captures that ends with ``CaptureError`` has not come to what the attack is about. This is a fault of the
+attack (``NOT READ``, exit status 1), unless the attack says that it is the file that is damaged (``Attack.damaged``).
 """
 
 from __future__ import annotations
@@ -136,10 +141,15 @@ def _response(path: Path, of: What) -> Iterator[Any]:
     yield from ()
 
 
+CAPTURES: Final = frozenset(("decode", "report", "findings", "lineage", "audit"))
+"""Commands that read a capture."""
+
+
 def _command(*arguments: str) -> None:
-    """Runs ``kwire``; what it says goes nowhere. Raises ``KwireError`` where it says that its input is bad."""
+    """Runs ``kwire``; what it says goes nowhere. Raises ``KwireError`` where it says that its input is bad:
+    ``CaptureError`` for commands that read whole captures, which take damage in frames as rows."""
     from kwire import cli
-    from kwire.errors import KwireError
+    from kwire.errors import CaptureError, KwireError
 
     with (
         Path(os.devnull).open("w") as nowhere,
@@ -148,7 +158,8 @@ def _command(*arguments: str) -> None:
     ):
         code = cli.main([*arguments])
     if code == cli.BAD_INPUT:
-        raise KwireError(f"{arguments[0]} ends with an error")
+        error = CaptureError if arguments[0] in CAPTURES else KwireError
+        raise error(f"{arguments[0]} ends with an error")
 
 
 def _explain(path: Path, of: What) -> Iterator[Any]:
@@ -417,7 +428,7 @@ OF_KIND: Final[dict[str, tuple[str, ...]]] = {
 COLD: Final = 2.0
 """Seconds that a fresh process may take besides."""
 COLD_BYTES: Final = 200_000
-"""Bytes of an input that it reads: half of what kwire reads by Python if there is little in it."""
+"""Bytes of an input for it: half of what kwire reads by Python if there is little in it."""
 
 
 # --- One measurement --------------------------------------------------------------------------------------------------
@@ -437,10 +448,11 @@ class Result:
     outcome: str = ""
     giant: bool = False
     cold: bool = False
+    damaged: bool = False
 
     @property
     def seconds_allowed(self) -> float:
-        one = 5.0 if self.giant else 0.05 + 2e-6 * (self.input + self.unpacked)
+        one = 5.0 if self.giant and not self.cold else 0.05 + 2e-6 * (self.input + self.unpacked)
         return one * READERS[self.reader].tables + (COLD if self.cold else 0)
 
     @property
@@ -450,6 +462,11 @@ class Result:
         return 64_000_000 + READERS[self.reader].factor * (self.input + self.unpacked)
 
     @property
+    def was_read(self) -> bool:
+        """Whether the reader came to what the attack is about."""
+        return self.damaged or not (READERS[self.reader].captured and self.outcome == "CaptureError")
+
+    @property
     def within(self) -> bool:
         ended = not self.outcome.startswith("!")
         return ended and self.seconds <= self.seconds_allowed and self.memory <= self.memory_allowed
@@ -457,7 +474,7 @@ class Result:
     def line(self) -> str:
         parts = f"{self.seconds / self.seconds_allowed:6.2f} {self.memory / self.memory_allowed:6.2f}"
         sizes = f"{self.input:>11,} {self.unpacked:>13,}"
-        verdict = "" if self.within else "  BEYOND"
+        verdict = "  BEYOND" if not self.within else "" if self.was_read else "  NOT READ"
         return (
             f"{self.attack:58} {self.reader:14} {sizes} {self.seconds:8.2f} s {self.memory / 1e6:7.0f} MB  {parts}  "
             f"{self.outcome}{verdict}"
@@ -666,20 +683,14 @@ def _said(process: subprocess.Popen[str], **task: Any) -> str:
 
 
 def make(name: str, captured: bool, path: Path, cold: bool) -> None:
-    """Writes the input of an attack, or a benign one (its name begins with ``=``).
-
-    ``cold``: only as much of record sets as is read, so that the frame around them is whole.
-    """
+    """Writes the input of an attack, or a benign one (its name begins with ``=``). ``cold``: a small one."""
     import _attacks
 
     if name.startswith("="):
         path.write_bytes(_attacks.BENIGN[name[1:]]())
         return
     (attack,) = (one for one in _attacks.ATTACKS if one.name == name)
-    data = attack.make()
-    if cold and captured and attack.kind == "records":
-        data = data[: COLD_BYTES * 3 // 4]
-    path.write_bytes(_attacks.as_capture(attack, data) if captured else data)
+    path.write_bytes(_attacks.made(attack, captured, COLD_BYTES if cold else None))
 
 
 def _file(name: str, captured: bool, folder: Path) -> Path:
@@ -730,8 +741,6 @@ class Bench:
         task = {"name": name, "captured": captured, "path": str(path), "cold": self._cold}
         if not path.exists() and json.loads(_said(self._maker, **task)):
             raise SystemExit(f"{name} cannot be made")
-        if self._cold:
-            os.truncate(path, min(COLD_BYTES, path.stat().st_size))
         return path
 
     def measured(self, name: str, reader: str, options: dict[str, Any], rounds: int) -> Result:
@@ -743,6 +752,7 @@ class Bench:
         best: Result | None = None
         for _ in range(rounds):
             result = Result(name, reader, attack.stat().st_size, giant=options["giant"], cold=self._cold)
+            result.damaged = options["damaged"]
             process = _child("--alone", reader) if self._cold else self._readers[reader]
             for key, value in json.loads(_said(process, attack=str(attack), options=options)).items():
                 setattr(result, key, value)
@@ -832,6 +842,7 @@ def main() -> int:
                 "engine": "chosen" if args.cold else args.engine,
                 "cold": args.cold,
                 "giant": attack.kind == "giant",
+                "damaged": attack.damaged,
                 "unpacks": "zstd" in attack.name or "bomb" in attack.name,
             }
             results.append(bench.measured(attack.name, reader, options, args.rounds))
@@ -842,7 +853,8 @@ def main() -> int:
                 bench.keep({one for _, one in following})
         bench.close()
     beyond = [one for one in results if not one.within]
-    print(f"\n{len(results)} measured, {len(beyond)} beyond their budget")
+    unread = [one for one in results if not one.was_read]
+    print(f"\n{len(results)} measured, {len(beyond)} beyond their budget, {len(unread)} not read")
     if args.json:
         rows = [
             asdict(one)
@@ -850,7 +862,7 @@ def main() -> int:
             for one in results
         ]
         args.json.write_text(json.dumps(rows, indent=1))
-    return 1 if beyond else 0
+    return 1 if beyond or unread else 0
 
 
 if __name__ == "__main__":
