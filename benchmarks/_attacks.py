@@ -82,7 +82,7 @@ class Attack:
     """``make()`` gives the input. ``readers``: those it goes through, where they are not all of its kind.
 
     ``api``, ``version``: what a response answers. ``topic``: where a record set stands that becomes a capture.
-    ``damaged``: a reader of files may say that the whole of it cannot be read.
+    ``damaged``: a reader of files may say that the whole of it cannot be read. ``framed``: as a capture it has frames.
     """
 
     name: str
@@ -93,6 +93,7 @@ class Attack:
     version: int = 0
     topic: bytes = b"t"
     damaged: bool = False
+    framed: bool = True
 
 
 # --- Records ----------------------------------------------------------------------------------------------------------
@@ -733,8 +734,8 @@ def _wrong_at_its_end(data: bytes) -> bytes:
 
 
 def _captures() -> Iterator[Attack]:
-    def add(name: str, make: Callable[[], bytes], readers: tuple[str, ...] = ()) -> Attack:
-        return Attack(f"capture: {name}", "capture", make, readers)
+    def add(name: str, make: Callable[[], bytes], readers: tuple[str, ...] = (), damaged: bool = False) -> Attack:
+        return Attack(f"capture: {name}", "capture", make, readers, damaged=damaged, framed=readers != PACKETS)
 
     def ask(k: int) -> bytes:
         return request(3, 0, METADATA, number=k)
@@ -751,14 +752,18 @@ def _captures() -> Iterator[Attack]:
             )
         ),
     )
-    yield add("gzip, members of nothing", lambda: gzip.compress(b"") * n(50_000), ("lines",))
+    yield add("gzip, members of nothing", lambda: gzip.compress(b"") * n(50_000), ("lines",), damaged=True)
     yield add(
-        "gzip with a wrong checksum", lambda: _wrong_at_its_end(gzip.compress(many_sets([b"t"], b""))), ("lines",)
+        "gzip with a wrong checksum",
+        lambda: _wrong_at_its_end(gzip.compress(many_sets([b"t"], b""))),
+        ("lines",),
+        damaged=True,
     )
     yield add(
         "gzip with a wrong checksum, random bytes",
         lambda: _wrong_at_its_end(gzip.compress(random.Random(1).randbytes(n(1_000_000)))),
         ("lines",),
+        damaged=True,
     )
     yield add("topics with one hash", lambda: many_sets(colliding_names(n(32_000)), b""), TABLES)
     yield add(
@@ -894,7 +899,7 @@ def _captures() -> Iterator[Attack]:
     )
     yield add(
         "a client id of 32 kB and responses",
-        lambda: pairs(n(30), lambda k: request(3, 0, METADATA, number=k, client=b"c" * 32_000), answer),
+        lambda: pairs(n(30), lambda k: request(3, 0, METADATA, number=k, client=b"c" * (32_000 if k else 1)), answer),
     )
 
 
@@ -951,7 +956,7 @@ def without(label: bytes) -> bytes:
 
 def _tls() -> Iterator[Attack]:
     def add(name: str, make: Callable[[], bytes]) -> Attack:
-        return Attack(f"TLS: {name}", "capture", make, ("frames", "connections", "messages"))
+        return Attack(f"TLS: {name}", "capture", make, ("frames", "connections", "messages"), framed=False)
 
     yield add("a key and a hole", lambda: with_keys(over_tls(1, JUNK, 300_000)))
     yield add("a key and a hole, 40 connections", lambda: with_keys(over_tls(40, JUNK, 300_000)))
@@ -1019,7 +1024,7 @@ def fragment(number: int, at: int, more: bool, data: bytes) -> bytes:
 
 def _fragments() -> Iterator[Attack]:
     def add(name: str, one: Callable[[int], bytes]) -> Attack:
-        return Attack(f"fragments: {name}", "capture", lambda: pcap(map(one, range(n(24_000)))), PACKETS)
+        return Attack(f"fragments: {name}", "capture", lambda: pcap(map(one, range(n(24_000)))), PACKETS, framed=False)
 
     yield add("each of another packet", lambda k: fragment(k, 8, True, bytes(8)))
     yield add("one packet after the other", lambda k: fragment(k // 8000, 8 * (k % 8000), True, bytes(8)))

@@ -34,8 +34,9 @@ of the process counts from its beginning. 2 s are allowed besides the budget: ha
 second for machine code that is on disk, and as much again for what Python does until it is loaded. Memory is not
 looked at there.
 
-A reader of captures that ends with ``CaptureError`` has not come to what the attack is about. This is a fault of the
-attack (``NOT READ``, exit status 1), unless the attack says that it is the file that is damaged (``Attack.damaged``).
+A reader of captures that ends with ``CaptureError`` has not come to what the attack is about. Nor have ``frames`` and
+``messages`` without a row. This is a fault of the attack (``NOT READ``, exit status 1), unless the attack says that the
+file is damaged (``Attack.damaged``) or has no frames (``Attack.framed``).
 """
 
 from __future__ import annotations
@@ -449,6 +450,7 @@ class Result:
     giant: bool = False
     cold: bool = False
     damaged: bool = False
+    framed: bool = True
 
     @property
     def seconds_allowed(self) -> float:
@@ -464,7 +466,10 @@ class Result:
     @property
     def was_read(self) -> bool:
         """Whether the reader came to what the attack is about."""
-        return self.damaged or not (READERS[self.reader].captured and self.outcome == "CaptureError")
+        if self.damaged or not READERS[self.reader].captured:
+            return True
+        has_frames = self.rows > 0 or not self.framed or self.reader not in ("frames", "messages")
+        return has_frames and self.outcome != "CaptureError"
 
     @property
     def within(self) -> bool:
@@ -752,7 +757,7 @@ class Bench:
         best: Result | None = None
         for _ in range(rounds):
             result = Result(name, reader, attack.stat().st_size, giant=options["giant"], cold=self._cold)
-            result.damaged = options["damaged"]
+            result.damaged, result.framed = options["damaged"], options["framed"]
             process = _child("--alone", reader) if self._cold else self._readers[reader]
             for key, value in json.loads(_said(process, attack=str(attack), options=options)).items():
                 setattr(result, key, value)
@@ -843,6 +848,7 @@ def main() -> int:
                 "cold": args.cold,
                 "giant": attack.kind == "giant",
                 "damaged": attack.damaged,
+                "framed": attack.framed,
                 "unpacks": "zstd" in attack.name or "bomb" in attack.name,
             }
             results.append(bench.measured(attack.name, reader, options, args.rounds))
