@@ -72,11 +72,13 @@ _OTHERS: Final = ("numpy", "numba", "pyarrow", "pyarrow.compute", "pytest", "_py
 
 
 class Package(NamedTuple):
-    """``sources`` below ``kwire``, the tests that concern them, below ``tests``, and how kernels run."""
+    """``sources`` below ``kwire``, the tests that concern them, below ``tests``, and how kernels run. ``session``: a
+    fixture that takes long. Tests that want it do not judge, and of all others those that are wide do too."""
 
     sources: tuple[str, ...]
     tests: tuple[str, ...]
     kernels: str = "python"
+    session: str = ""
 
     @property
     def without(self) -> str:
@@ -121,6 +123,29 @@ PACKAGES: Final = {
         ("values",),
         ("unit/values", "unit/tables/test_values.py", "unit/tables/test_typed.py", "property/test_values.py"),
         "machine",
+    ),
+    "tables": Package(("tables",), ("unit/tables",), "machine"),
+    "report": Package(("report",), ("unit/report", "unit/cli/test_findings.py", "unit/cli/test_audit.py"), "machine"),
+    "testing": Package(
+        ("testing",),
+        (
+            *("unit/testing", "property/test_broker.py", "property/test_proxy.py", "property/test_conversations.py"),
+            "property/test_impair.py",
+        ),
+        "machine",
+    ),
+    # A JVM cannot be forked: only what is tested without one.
+    "spark": Package(
+        ("spark",),
+        tuple(
+            f"spark/test_{one}.py"
+            for one in (
+                *("checkpoint", "files", "object_stores", "pairing", "partitioned", "pushed", "streaming"),
+                "topic_ids",
+            )
+        ),
+        "machine",
+        "spark",
     ),
 }
 
@@ -247,8 +272,21 @@ def _prepare(name: str) -> None:
 def _pytest(name: str, tests: list[str], plugin: object, *options: str) -> int:
     import pytest
 
-    arguments = ["-q", "-p", "no:cacheprovider", "--part", "quick", "--hypothesis-profile=mutants"]
-    return int(pytest.main([*arguments, "-k", f"not {PACKAGES[name].without}", *options, *tests], plugins=[plugin]))
+    session = PACKAGES[name].session
+    arguments = ["-q", "-p", "no:cacheprovider", "--hypothesis-profile=mutants"]
+    arguments += [] if session else ["--part", "quick"]
+    plugins = [plugin, _LeftOut(session)]
+    return int(pytest.main([*arguments, "-k", f"not {PACKAGES[name].without}", *options, *tests], plugins=plugins))
+
+
+class _LeftOut:
+    """Leaves out the tests that want a fixture."""
+
+    def __init__(self, fixture: str) -> None:
+        self.fixture = fixture
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        items[:] = [one for one in items if self.fixture not in one.fixturenames]
 
 
 class _Reach:
@@ -406,7 +444,8 @@ def _judges(name: str, module: str, line: int, source: _Source, reach: Reach) ->
 
 _LAYERS: Final = (
     *("naming", "errors", "limits", "opening", "stored", "wire", "schema", "tls", "options", "kernels", "codec"),
-    *("messages", "records", "versions", "protocol", "capture", "log", "payloads"),
+    *("messages", "records", "versions", "protocol", "capture", "log", "payloads", "events", "values", "history"),
+    *("tables", "report"),
 )
 """Modules and packages of kwire that tests of the packages above need."""
 

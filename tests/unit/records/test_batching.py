@@ -84,3 +84,31 @@ def test_what_was_decompressed_for_later_pieces_stays_while_others_are_read(monk
     turns = zip(columnar.decode_pieces(*sets(b"x")), columnar.decode_pieces(*sets(b"y")), strict=True)
     found = [[piece.found.batch.column("value").to_pylist() for piece in pair] for pair in turns]
     assert found == [[[b"x" * 50] * 2, [b"y" * 50] * 2]] * 3
+
+
+def test_pieces_of_one_batch_are_together_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(batch_ranges.__kwdefaults__, "most_rows", 2)
+    monkeypatch.setattr(columns, "MOST_ROWS", 2)
+    headers = [(("a", b"1"),), (), (("b", None), ("c", b"22")), (("d", b""),), (("e", b"5"), ("f", b"6"))]
+    data = encode([Record(b"%d" % n, b"v", timestamp=n, headers=list(each)) for n, each in enumerate(headers)])
+    taken = (np.frombuffer(data, np.uint8), np.zeros(1, np.int64), np.array([len(data)], np.int64))
+    found = [one.found for one in columnar.decode_pieces(*taken)]
+    assert [one.batch.num_rows for one in found] == [len(one.set_index) for one in found] == [2, 2, 1]
+    rows = [row for one in found for row in one.batch.to_pylist()]
+    assert rows == to_arrow(data).to_pylist()
+    assert [len(row["headers"]) for row in rows] == [1, 0, 2, 1, 2]
+
+
+def test_no_record_sets_are_one_group_of_none() -> None:
+    none = np.zeros(0, np.int64)
+    (group,) = columnar.decode_groups(np.zeros(0, np.uint8), none, none)
+    assert (group.first, group.sets, group.found.batch.num_rows, len(group.found.consumed)) == (0, 0, 0, 0)
+
+
+def test_keys_of_headers_that_are_too_large_as_text_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The second key claims a gigabyte. Its text stands for one of 2 GiB, which would take that much memory.
+    bounds = np.array([0, 0, 1 << 30], np.int32)
+    assert columns._text(np.zeros(1, np.uint8), bounds, 2).to_pylist() == ["", "\0"]
+    monkeypatch.setattr(columns, "text_size", lambda text: len(text) << 31)
+    with pytest.raises(LimitError, match="keys of headers as text"):
+        columns._text(np.zeros(1, np.uint8), bounds, 2)

@@ -91,3 +91,11 @@ def test_a_bomb_of_gzip_is_charged_with_what_was_made_of_it() -> None:
             budget.decompress(1, gzip.compress(bytes(8 * MIB)))
     with pytest.raises(LimitError, match=r"Limits\(total=...\) raises it"):
         budget.decompress(1, gzip.compress(bytes(8 * MIB)))
+
+
+def test_a_long_capture_may_become_32_times_as_large() -> None:
+    budget = Budget(Limits(decompressed=4 * MIB, total=4 * MIB))
+    budget.made(4 * MIB)
+    assert budget.limit(MIB) == 0
+    budget.more(1000)
+    assert budget.limit(MIB) == 32_000

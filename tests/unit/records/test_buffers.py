@@ -68,6 +68,13 @@ def test_what_is_kept_is_bounded_and_of_the_thread() -> None:
     assert seen == [0]
 
 
+def test_arrays_are_made_an_eighth_larger_than_asked_for_up_to_the_most() -> None:
+    some = Buffers()
+    assert len(some.take(SIZE)) == SIZE
+    assert len(some.take(buffers.MOST - 8)) == buffers.MOST - 8
+    assert [len(one) for one in some._kept] == [SIZE + SIZE // 8, buffers.MOST]
+
+
 FAULTS = """
 import resource
 import numpy as np

@@ -5,12 +5,14 @@ from __future__ import annotations
 import struct
 import zlib
 
+import numpy as np
 import pytest
 from record_sets import batch, gzipped, message, record
 
 from kwire.errors import DecodeError, LimitError
 from kwire.limits import Limits
 from kwire.records import Batch, Record, decode, encode, encode_batch, to_arrow
+from kwire.records.columnar import decode_batches
 
 MOST = 2**63 - 1
 
@@ -131,3 +133,33 @@ def test_what_was_decompressed_before_counts_against_the_total() -> None:
         problems.clear()
         assert to_arrow(one * (most + 1), limits=limits, problems=problems).num_rows == most
         assert [(type(each), each.offset) for each in problems] == [(LimitError, most * len(one))]
+
+
+def test_sizes_of_batches_are_those_of_their_own_set() -> None:
+    plain, packed = batch(record(value=b"v" * 100) * 3, 3), encode([Record(b"k", b"v" * 500)] * 4, compression="gzip")
+    inner = message(b"k", b"v" * 300, magic=1)
+    wrapped, single = message(None, gzipped(inner), magic=1, attributes=1), message(b"k", b"v", magic=1)
+    sets = [plain, packed + plain, wrapped, single, packed]
+    lengths = np.array([len(one) for one in sets], np.int64)
+    starts = np.cumsum(lengths) - lengths
+    found = decode_batches(np.frombuffer(b"".join(sets), np.uint8), starts, lengths)
+    records, unpacked = len(plain) - 61, 4 * len(record(value=b"v" * 500))
+    assert found.set_index.tolist() == [0, 1, 1, 2, 3, 4]
+    assert found.stored.tolist() == [
+        records,
+        len(packed) - 61,
+        records,
+        len(gzipped(inner)),
+        len(single),
+        len(packed) - 61,
+    ]
+    assert found.unpacked.tolist() == [records, unpacked, records, len(inner), len(single), unpacked]
+    assert found.records.tolist() == [3, 4, 3, 1, 1, 4]
+
+
+def test_a_record_without_a_header_count_is_none_although_a_zero_follows() -> None:
+    problems: list[DecodeError] = []
+    # What follows is the next batch, whose first byte is 0.
+    data = batch(record() + b"\x0a\0\0\0\1\1", 2) + batch(record(), 1)
+    assert to_arrow(data, problems=problems).num_rows == 2
+    assert [one.message for one in problems] == ["record 1: a field is longer than the record"]
