@@ -18,7 +18,7 @@ from split_captures import Row, compared, parts_of, rows_of
 from kwire.capture import across
 from kwire.capture.across import LATER_WINDOWS, scan, still_open
 from kwire.capture.compressed import DamagedError
-from kwire.capture.joining import digest
+from kwire.capture.joining import digest, moved_on
 from kwire.capture.parts import Part
 from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError
@@ -335,3 +335,19 @@ def test_what_is_no_capture_or_damaged_leaves_the_others_as_they_are() -> None:
             for _, batch in read(io.BytesIO(data), {"frames": None}, part=part):
                 found += batch.to_pylist()
     assert compared(found) == compared(uncut(pcap(connection.packets), "frames"))
+
+
+def test_what_is_held_moves_with_its_own_direction_and_acknowledges_the_other() -> None:
+    whole = exchange(Connection().open(), 6).packets[3:]
+    (edge,) = scanned(pcap(whole[:4] + whole[6:9]))
+    assert {one["side"] for one in edge["segments"]} == {0, 1}
+    # In truth the sequence numbers have wrapped around before: once in one direction, three times in the other.
+    shifts = 1 << 32, 3 << 32
+    true = {**edge, "a_to_b": dict(edge["a_to_b"]), "b_to_a": dict(edge["b_to_a"])}
+    for way, seen, shift in zip(("a_to_b", "b_to_a"), ("a_seen", "b_seen"), shifts, strict=True):
+        true[way]["reference"] = edge[seen] + shift
+    for before, after in zip(edge["segments"], moved_on(true, edge, 1)["segments"], strict=True):
+        side = before["side"]
+        moved = {"pos": before["pos"] + shifts[side], "ack": before["ack"] + shifts[1 - side]}
+        assert before["ack"] >= 0
+        assert after == before | moved

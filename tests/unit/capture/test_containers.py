@@ -38,6 +38,7 @@ from packets import (
 
 from kwire import capture
 from kwire.capture.containers import Container
+from kwire.capture.links import named
 from kwire.errors import CaptureError
 from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import PACKET
@@ -429,3 +430,11 @@ def test_what_a_container_knows_is_told_by_its_state(engine: Engine) -> None:
     state = container.state()
     assert state["interfaces"] == [[ETHERNET, 20, 6, 0]]
     assert (state["kind"], state["little"], state["unsupported"]) == ("pcapng", True, [[147, 0]])
+
+
+def test_each_link_type_of_the_registry_has_its_own_name() -> None:
+    # Those of serial links and X.25 stand between others without a gap.
+    numbers = (201, 202, 203, 204, 205, 206)
+    names = "BLUETOOTH_HCI_H4_WITH_PHDR", "AX25_KISS", "LAPD", "PPP_WITH_DIR", "C_HDLC_WITH_DIR", "FRELAY_WITH_DIR"
+    assert [named(one) for one in numbers] == [f"{one} ({name})" for one, name in zip(numbers, names, strict=True)]
+    assert named(200) == "200"

@@ -162,13 +162,13 @@ def test_fragments_that_say_something_else_are_left_out(ends: Any) -> None:
         assert notes(data) == not_joined(1)
 
 
-def test_a_fragment_may_overlap_the_one_before_it_only() -> None:
+@pytest.mark.parametrize("there", [1, 2, 3])
+def test_a_fragment_may_overlap_the_one_before_it_only(there: int) -> None:
     """Those behind it come later: nothing but that one contradicts it."""
     packets = long_exchange()
     groups = pieces(packets)
-    time, first = groups[5][0]
-    (_, wrong, *_) = tunnels.fragmented(packets[5].ip(), 120, 6)
-    data = captured([*flat(groups[:5]), (time, first), (time, wrong), *groups[5][1:], *flat(groups[6:])])
+    wrong = groups[5][there - 1][0], tunnels.fragmented(packets[5].ip(), 120, 6)[there]
+    data = captured([*flat(groups[:5]), *groups[5][:there], wrong, *groups[5][there:], *flat(groups[6:])])
     assert content(data) == content(plain(packets))
     assert notes(data) == not_joined(1)
 

@@ -11,6 +11,7 @@ from made_captures import exchange, read
 from packets import Connection, pcap, produce, produce_answer, request, response
 
 from kwire import capture
+from kwire.capture.tracker import Tracker
 from kwire.kernels.engine import Engine, using
 from kwire.records.arrow_types import DICTIONARY
 
@@ -137,3 +138,13 @@ def test_each_frame_has_its_own_sentence(engine: Engine) -> None:
             assert found[100 + number] == f"API key {900 + number % 2} is unknown"
         else:
             assert (found[number] is None) == (number % 4 > 0)
+
+
+def test_each_client_id_has_its_size() -> None:
+    talk = Connection().open()
+    for number, name in enumerate(("a", "longer", "longest"), start=1):
+        talk.send(request(3, 0, number, struct.pack(">i", 0), name)).answer(response(number, bytes(8)))
+    talk.answer(response(99, bytes(8)))
+    frames = Tracker().feed(pcap(talk.packets), final=True)
+    assert frames.client_sizes(frames["client"]).tolist() == [1, 1, 6, 6, 7, 7, 0]
+    assert frames.client_sizes(frames["client"][:0]).tolist() == []
