@@ -340,16 +340,18 @@ class Gathered:
 
     def __init__(self) -> None:
         self._tables: list[Array] = []
-        self._data: list[memoryview] = []
-        self._size = self._windows = 0
+        self._data: list[bytes] = []
+        self._size = self._rows = self._windows = 0
         self._latest: Frames | None = None
 
-    def put(self, frames: Frames, rows: Array) -> Iterator[Frames]:
+    def put(self, frames: Frames, rows: Array, copied: Array | None = None) -> Iterator[Frames]:
         """Takes some frames of a window. Gives those of windows that have waited for long enough, in order.
 
-        A ``Frames`` that is given may have others than those that were wanted.
+        A ``Frames`` that is given may have others than those that were wanted. ``copied``: which of ``rows`` have their
+        bytes there (a column, None: all). The others have none if they have waited.
         """
-        size = int(frames["seen"][rows].sum())
+        which = rows if copied is None else rows[copied]
+        size = int(frames["seen"][which].sum())
         alone = size > GATHERED_BYTES or frames.size < SMALL_WINDOW
         # Another table of connections may have others at the same place.
         if alone or (self._latest is not None and self._latest._connections is not frames._connections):
@@ -359,22 +361,28 @@ class Gathered:
             return
         if len(rows):
             table = taken(frames.table, rows)
-            data = memoryview(frames.data)
-            begins = table["off"].tolist()
-            parts = [data[at : at + seen] for at, seen in zip(begins, table["seen"].tolist(), strict=True)]
-            table["off"] = self._size + np.cumsum(table["seen"]) - table["seen"]
+            lengths = table["seen"]
+            if copied is not None:
+                lengths = np.where(copied, lengths, 0)
+            if size:
+                data = memoryview(frames.data)
+                begins, ends = table["off"].tolist(), (table["off"] + lengths).tolist()
+                self._data.append(b"".join([data[at:end] for at, end in zip(begins, ends, strict=True)]))
+            places = self._size + np.cumsum(lengths) - lengths
+            table["off"] = places if copied is None else np.where(copied, places, -1)
             self._tables.append(table)
-            self._data.append(memoryview(b"".join(parts)))
             self._size += size
+            self._rows += len(rows)
             self._latest = Frames(table[:0], frames.data[:0], frames._connections, frames._names, frames._pool)
         self._windows += 1
-        if self._windows >= GATHERED_WINDOWS or self._size > GATHERED_BYTES:
+        if self._windows >= GATHERED_WINDOWS or self._size > GATHERED_BYTES or self._rows > GATHERED_ROWS:
             yield from self.rest()
 
     def rest(self) -> Iterator[Frames]:
         """Those that wait."""
         latest, tables, data = self._latest, self._tables, self._data
-        self._latest, self._tables, self._data, self._size, self._windows = None, [], [], 0, 0
+        self._latest, self._tables, self._data = None, [], []
+        self._size = self._rows = self._windows = 0
         if latest is not None:
             yield Frames(
                 joined(tables),
@@ -388,7 +396,9 @@ class Gathered:
 GATHERED_WINDOWS: Final = 16
 """Windows whose frames wait for others,"""
 GATHERED_BYTES: Final = 1 << 18
-"""and their bytes, beside those of one window."""
+"""their bytes,"""
+GATHERED_ROWS: Final = 1 << 13
+"""and how many they are, beside those of one window."""
 SMALL_WINDOW: Final = 1 << 20
 """Bytes of frames of a window whose frames do not wait."""
 

@@ -22,7 +22,7 @@ from kwire.history.asked import Asked
 from kwire.history.beats import Beat, Beats
 from kwire.history.steps import NOBODY, OK, Reader, Said, Step, Window, saved, step_of
 
-__all__ = ["GIVEN_UP", "STATUSES", "UNPAIRED", "Fold", "History", "Row", "Story"]
+__all__ = ["GIVEN_UP", "OF_FRAME", "STATUSES", "UNPAIRED", "Fold", "History", "Plain", "Row", "Story"]
 
 _FEW: Final = 1 << 6
 _MANY: Final = 1 << 11
@@ -34,6 +34,14 @@ _Key = tuple[str, str]
 
 Row = dict[str, Any]
 """Type: the columns of a row by name. Times are nanoseconds since 1970."""
+Plain = tuple[Any, ...]
+"""Type: the same without names: those of ``OF_FRAME``, then those of ``History.plain``."""
+
+OF_FRAME: Final = (
+    "capture", "connection", "frame", "timestamp", "client_host", "client_port", "client_id", "broker_host",
+    "broker_port", "api_key", "status", "error",
+)  # fmt: skip
+"""The columns of the frame that a row stands at (tuple of str)."""
 
 UNPAIRED: Final = "unpaired"
 """The status (str) of a response whose request is not known."""
@@ -62,8 +70,8 @@ class Fold:
         self.owner = owner
         self.place = place
 
-    def take(self, step: Step) -> Iterable[Row]:
-        """The rows that a step gives. Steps come in order of time."""
+    def take(self, step: Step) -> Iterable[Row | Plain]:
+        """The rows that a step gives. Steps come in order of time. A row may be the values of ``History.plain``."""
         raise NotImplementedError
 
     def beats(self, beats: Sequence[Beat], now: int, broker: tuple[str, int]) -> bool:
@@ -75,7 +83,7 @@ class Fold:
         """
         return False
 
-    def over(self) -> Iterable[Row]:
+    def over(self) -> Iterable[Row | Plain]:
         """The rows of what is still open when the capture ends. They stand at the last step that was taken."""
         return ()
 
@@ -102,6 +110,7 @@ class History:
     - ``by_place``: whether each place has a fold of its own, or the owner one for all.
     - ``most``: things that are kept at once (``Fold.size``).
     - ``at_end``: whether ``Fold.over`` gives rows.
+    - ``plain``: the columns of most rows: these are made without names.
     - ``heads``: by kind of message, after which field nothing more is read of a body: the first that the version has.
     - ``errors``: kinds of messages of which nothing is read but error codes.
     """
@@ -112,6 +121,7 @@ class History:
     by_place: bool = True
     most: int = 1 << 19
     at_end: bool = False
+    plain: tuple[str, ...] = ()
     heads: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     errors: frozenset[int] = frozenset()
 
@@ -127,7 +137,7 @@ class Story:
         self._size = 0
         self._at_once = _FEW
 
-    def window(self, window: Window) -> Iterator[Row]:
+    def window(self, window: Window) -> Iterator[Row | Plain]:
         """The rows that the frames of a window give."""
         if not self._asked.has_room(len(window), window.size):
             for step in window:
@@ -193,55 +203,75 @@ class Story:
                 moved.append((last, (owner, "")))
         return beats.without(taken), sorted(moved, reverse=True)
 
-    def _in_pairs(self, window: Window) -> Iterator[Row]:
+    def _in_pairs(self, window: Window) -> Iterator[Row | Plain]:
         """``window``, where what is said last is remembered: requests need not wait whose responses are there."""
         lists = window.lists
         pairs, kinds = lists.pairs, lists.kinds
         waiting: dict[int, dict[tuple[str | None, str], Step]] = {}
+        alone: dict[int, Step] = {}
         for number in range(len(window)):
             pair = pairs[number]
-            asked = waiting.pop(number, None)
+            answered = pair > number and kinds[pair] == kinds[number] + 1
+            # Most frames have one step, and so has their request.
+            request = alone.pop(number, None)
+            step = None if number in waiting else window.step(number, request)
+            if step is not None:
+                if answered and step.owner is not None:
+                    self._asked.passed(lists.connections[number], lists.ids[number])
+                    alone[pair] = step
+                elif request is None:
+                    step = self._asked.paired(step)
+                yield from self._fold(step)
+                continue
+            asked = waiting.pop(number, None) if request is None else {(request.owner, request.place): request}
             steps = list(window.steps(number, asked))
             taken = self.take if asked is None else self.fold
-            if pair > number and kinds[pair] == kinds[number] + 1 and all(one.owner is not None for one in steps):
+            if answered and all(one.owner is not None for one in steps):
                 self._asked.passed(lists.connections[number], lists.ids[number])
                 waiting[pair] = {(one.owner, one.place): one for one in steps}
                 taken = self.fold
             for step in steps:
                 yield from taken(step)
 
-    def take(self, step: Step) -> Iterator[Row]:
+    def take(self, step: Step) -> Sequence[Row]:
         """The rows that a step gives, as the capture has it."""
         return self.fold(self._asked.paired(step))
 
-    def fold(self, step: Step) -> Iterator[Row]:
+    def fold(self, step: Step) -> Sequence[Row]:
         """The rows that a step gives whose request is known already."""
+        return [row if isinstance(row, dict) else self._named(row) for row in self._fold(step)]
+
+    def _named(self, row: Plain) -> Row:
+        return dict(zip((*OF_FRAME, *self._history.plain), row, strict=True))
+
+    def _fold(self, step: Step) -> Sequence[Row | Plain]:
         if step.status != OK:
-            yield framed({"status": step.status, "error": step.error}, step)
-            return
+            return (framed({"status": step.status, "error": step.error}, step),)
         if step.owner is None:
-            yield framed({"status": UNPAIRED, "error": "its request is not in the capture, or was given up"}, step)
-            return
+            why = "its request is not in the capture, or was given up"
+            return (framed({"status": UNPAIRED, "error": why}, step),)
         if step.owner == NOBODY:
-            return
+            return ()
         key = (step.owner, step.place if self._history.by_place else "")
         one = self._folds.pop(key, None)
         if one is None:
             one = self._history.fold(*key)
         else:
             self._size -= one.size
-        for row in one.take(step):
-            yield framed(row, step)
+        made: list[Row | Plain] = [
+            framed(row, step) if isinstance(row, dict) else _of_frame(step) + row for row in one.take(step)
+        ]
         if not one.size:
             self._last.pop(key, None)
-            return
+            return made
         # It stands last: who is given up is the one that was asked longest ago.
         self._folds[key] = one
         self._size += one.size
         if self._history.at_end:
             self._last[key] = step
         while self._size > self._history.most and len(self._folds) > 1:
-            yield self._given_up(step)
+            made.append(self._given_up(step))
+        return made
 
     def _given_up(self, step: Step) -> Row:
         key = next(iter(self._folds))
@@ -255,7 +285,7 @@ class Story:
         """The rows of what is still open at the end of the capture."""
         for key, step in self._last.items():
             for row in self._folds[key].over():
-                yield framed(row, step)
+                yield framed(row, step) if isinstance(row, dict) else self._named(_of_frame(step) + row)
         self._last.clear()
 
     def save(self) -> dict[str, Any]:
@@ -283,20 +313,11 @@ class Story:
 
 def framed(row: Row, step: Step) -> Row:
     """A row with the columns of the frame that shows it."""
-    host, port, client_id = step.client
-    made = {
-        "capture": step.capture,
-        "connection": step.connection,
-        "frame": step.frame,
-        "timestamp": step.time,
-        "client_host": host,
-        "client_port": port,
-        "client_id": client_id,
-        "broker_host": step.broker[0],
-        "broker_port": step.broker[1],
-        "api_key": step.api,
-        "status": OK,
-        "error": None,
-    }
+    made = dict(zip(OF_FRAME, _of_frame(step), strict=True))
     made.update(row)
     return made
+
+
+def _of_frame(step: Step) -> Plain:
+    """The values of ``OF_FRAME``, of a row about which nothing is wrong."""
+    return (*step[:4], *step.client, *step.broker, step.api, OK, None)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from kwire import stored
-from kwire.history.fold import GIVEN_UP, Fold, History, Row
+from kwire.history.fold import GIVEN_UP, Fold, History, Plain, Row
 from kwire.history.members import MS
 from kwire.history.steps import Names, Reader, Said, Step, kind_of, topic_of
 from kwire.protocol.error_codes import error_name
@@ -57,6 +57,12 @@ OUTCOMES: Final = {
 _TYPES: Final = ("gap", "accepted", "released", "rejected", "renewed")
 """The outcome by the number in ``acknowledge_types``."""
 _NEVER: Final = 1 << 63
+_PLAIN: Final = (
+    "group_id", "topic", "topic_id", "partition", "first_offset", "last_offset", "member_id", "delivery_count",
+    "previous_outcome", "acquired_at", "acquired_capture", "acquired_connection", "acquired_frame", "lock_timeout_ms",
+    "outcome", "held_ms",
+)  # fmt: skip
+"""The columns of a range with an outcome."""
 _AGAIN: Final = ("released", "expired", "taken_back")
 
 _Made = Iterator[tuple[str | None, str, Said]]
@@ -189,29 +195,30 @@ class Deliveries:
         """How many ranges it knows."""
         return 1 + len(self.held) + len(self.ended)
 
-    def heard(self, now: int | None, topic: list[str | None]) -> list[Row]:
+    def heard(self, now: int | None, topic: list[str | None]) -> list[Row | Plain]:
         """Takes a frame that names this partition. Gives the rows of locks that are over."""
         self.now = now
         self.topic = topic if topic[0] else self.topic
         return self._expired()
 
-    def answered(self, said: _Answer, step: Step, request: Step) -> Iterator[Row]:
-        """The rows of an answer. ``step`` and ``request``: the whole response and its request."""
+    def answered(self, said: _Answer, step: Step, request: Step, made: list[Row | Plain]) -> None:
+        """Adds the rows of an answer to ``made``. ``step`` and ``request``: the whole response and its request."""
         member, lock = request.said["member"] or "", step.said["lock"]
         for first, last, type_ in said.acks:
             if said.code:
                 name = error_name(said.code) or str(said.code)
-                yield self._unknown(first, last, member, "refused") | {"error_name": name}
+                made.append(self._unknown(first, last, member, "refused") | {"error_name": name})
             else:
-                yield from self._acknowledged(first, last, type_, member, lock)
+                made += self._acknowledged(first, last, type_, member, lock)
         for first, last, count in said.acquired:
-            yield from self._acquired(first, last, count, step, member)
+            made += self._acquired(first, last, count, step, member)
         while len(self.held) > MOST_RANGES:
             one = self.held.pop(0)
             why = f"more than {MOST_RANGES} ranges of a partition are kept"
-            yield self._row(one, None) | {"status": GIVEN_UP, "error": why}
+            row = dict(zip(_PLAIN, self._row(one, None), strict=True))
+            made.append(row | {"status": GIVEN_UP, "error": why})
 
-    def lose(self, member: str, outcome: str, now: int | None) -> Iterator[Row]:
+    def lose(self, member: str, outcome: str, now: int | None) -> Iterator[Plain]:
         """The rows of what a member does not have any more, or may not have."""
         self.now = self.now if now is None else now
         yield from self._expired()
@@ -220,7 +227,7 @@ class Deliveries:
         for one in gone:
             yield self._ends(one, outcome, None if outcome == "unknown" else self.now)
 
-    def over(self, now: int | None) -> Iterator[Row]:
+    def over(self, now: int | None) -> Iterator[Plain]:
         """The rows of what is held at the end."""
         self.now = self.now if now is None else now
         yield from self._expired()
@@ -233,29 +240,16 @@ class Deliveries:
         topic, id_ = self.topic
         return {"group_id": self.owner, "topic": topic, "topic_id": id_, "partition": self.partition}
 
-    def _row(self, one: _Range, outcome: str | None, at: int | None = None) -> Row:
+    def _row(self, one: _Range, outcome: str | None, at: int | None = None) -> Plain:
+        """The values of ``_PLAIN``."""
         held = None if at is None or one.since is None else max(0, at - one.since) / MS
-        topic, id_ = self.topic
-        return {
-            "group_id": self.owner,
-            "topic": topic,
-            "topic_id": id_,
-            "partition": self.partition,
-            "first_offset": one.first,
-            "last_offset": one.last,
-            "member_id": one.member,
-            "delivery_count": one.deliveries,
-            "previous_outcome": one.before,
-            "acquired_at": one.since,
-            "acquired_capture": one.capture,
-            "acquired_connection": one.connection,
-            "acquired_frame": one.frame,
-            "lock_timeout_ms": one.lock or None,
-            "outcome": outcome,
-            "held_ms": held,
-        }
+        first, last, member, count, since, _, lock, capture, connection, frame, _, before = one
+        return (
+            self.owner, *self.topic, self.partition, first, last, member, count, before, since, capture, connection,
+            frame, lock or None, outcome, held,
+        )  # fmt: skip
 
-    def _expired(self) -> list[Row]:
+    def _expired(self) -> list[Plain]:
         """The rows of locks that are over."""
         now = self.now
         if now is None or now < self._soonest:
@@ -270,7 +264,7 @@ class Deliveries:
         if one.until is not None and one.until < self._soonest:
             self._soonest = one.until
 
-    def _ends(self, one: _Range, outcome: str, at: int | None) -> Row:
+    def _ends(self, one: _Range, outcome: str, at: int | None) -> Plain:
         if outcome in _AGAIN:
             self.ended.append(one._replace(outcome=outcome))
             del self.ended[:-MOST_ENDED]
@@ -288,45 +282,49 @@ class Deliveries:
 
     def _taken(self, first: int, last: int, member: str | None = None) -> list[_Range]:
         """Takes a range out of what is held (by a member): the parts that were."""
-        if not self.held:
-            return []
         found, left = [], []
         for one in self.held:
             if one.last < first or one.first > last or (member is not None and one.member != member):
                 left.append(one)
+            elif first <= one.first and one.last <= last:
+                found.append(one)
             else:
                 found.append(one.within(first, last))
                 left += one.without(first, last)
-        self.held = left
+        if found:
+            self.held = left
         return found
 
-    def _acknowledged(self, first: int, last: int, type_: int, member: str, lock: int) -> Iterator[Row]:
+    def _acknowledged(self, first: int, last: int, type_: int, member: str, lock: int) -> list[Row | Plain]:
         outcome = _TYPES[type_] if 0 <= type_ < len(_TYPES) else str(type_)
-        done = first
-        for one in sorted(self._taken(first, last, member), key=lambda each: each.first):
+        done, made = first, []
+        some = self._taken(first, last, member)
+        if len(some) > 1:
+            some.sort(key=lambda each: each.first)
+        for one in some:
             if one.first > done:
-                yield self._unknown(done, one.first - 1, member, outcome)
+                made.append(self._unknown(done, one.first - 1, member, outcome))
             done = one.last + 1
             if outcome == "renewed":
                 lasts = lock or one.lock
                 until = None if self.now is None or not lasts else self.now + lasts * MS
                 self._holds(one._replace(until=until, lock=lasts))
-                yield self._row(one, outcome, self.now)
+                made.append(self._row(one, outcome, self.now))
             else:
-                yield self._ends(one, outcome, self.now)
+                made.append(self._ends(one, outcome, self.now))
         if done <= last:
             # It was acquired before the capture began.
-            yield self._unknown(done, last, member, outcome)
+            made.append(self._unknown(done, last, member, outcome))
+        return made
 
-    def _acquired(self, first: int, last: int, count: int, step: Step, member: str) -> Iterator[Row]:
-        for one in self._taken(first, last):
-            yield self._ends(one, "taken_back", self.now)
+    def _acquired(self, first: int, last: int, count: int, step: Step, member: str) -> list[Row | Plain]:
+        made = [self._ends(one, "taken_back", self.now) for one in self._taken(first, last)] if self.held else []
         lock = max(0, step.said["lock"])
         until = None if self.now is None or not lock else self.now + lock * MS
         new = _Range(first, last, member, count, self.now, until, lock, step.capture, step.connection, step.frame)
         if not self.ended:
             self._holds(new)
-            return
+            return made
         ended, self.ended = self.ended, []
         pieces = [new]
         for one in ended:
@@ -344,6 +342,7 @@ class Deliveries:
             pieces = left
         for one in sorted(pieces, key=lambda each: each.first):
             self._holds(one)
+        return made
 
     # --- state --------------------------------------------------------------------------------------------------------
 
@@ -403,12 +402,11 @@ class Shares(Fold):
         self.sessions: dict[str, _Session] = {}
         self.now: int | None = None
 
-    def take(self, step: Step) -> Iterable[Row]:
+    def take(self, step: Step) -> Iterable[Row | Plain]:
         self.now = self.now if step.time is None else step.time
         if not step.response:
-            yield from self._asked(step)
-        elif step.request is not None:
-            yield from self._answered(step, step.request)
+            return self._asked(step)
+        return () if step.request is None else self._answered(step, step.request)
 
     def _part(self, topic: list[str | None], partition: int) -> Deliveries:
         place = _place(topic, partition)
@@ -418,55 +416,59 @@ class Shares(Fold):
             self.size += part.size
         return part
 
-    def _asked(self, step: Step) -> Iterator[Row]:
-        member, epoch = step.said["member"] or "", step.said["epoch"]
+    def _asked(self, step: Step) -> list[Row | Plain]:
+        said, made = step.said, []
+        member, epoch = said["member"] or "", said["epoch"]
         before = self.sessions.pop(member, None)
         lost = -1 if before is None else before.lost
         if before is None:
             self.size += 1
         elif epoch >= 0 and (before.open or epoch not in (0, _after(before.epoch))):
-            yield from self._lose(member, "unknown")
+            made += self._lose(member, "unknown")
             lost = step.frame
         self.sessions[member] = _Session(step.connection, epoch, True, lost)
         if len(self.sessions) > MOST_MEMBERS:
             gone = next(iter(self.sessions))
             del self.sessions[gone]
             self.size -= 1
-            yield from self._lose(gone, "unknown")
-        for topic, partition, _ in step.said["acks"]:
+            made += self._lose(gone, "unknown")
+        for topic, partition, _ in said["acks"]:
             part = self._part(topic, partition)
             self.size -= part.size
-            yield from part.heard(self.now, topic)
+            made += part.heard(self.now, topic)
             self.size += part.size
+        return made
 
-    def _answered(self, step: Step, request: Step) -> Iterator[Row]:
-        member = request.said["member"] or ""
+    def _answered(self, step: Step, request: Step) -> list[Row | Plain]:
+        asked, made = request.said, []
+        member = asked["member"] or ""
         session = self.sessions.get(member)
-        acks = {_place(topic, partition): some for topic, partition, some in request.said["acks"]}
+        acks = {_place(topic, partition): some for topic, partition, some in asked["acks"]}
         for topic, partition, code, acquired in step.said["parts"]:
             part = self._part(topic, partition)
             self.size -= part.size
-            yield from part.heard(self.now, topic)
-            yield from part.answered(_Answer(acks.get(part.place, ()), code, acquired), step, request)
+            made += part.heard(self.now, topic)
+            part.answered(_Answer(acks.get(part.place, ()), code, acquired), step, request, made)
             if session is not None and request.frame < session.lost:
                 # It is told after a request that shows a loss: a request that is missing may have given them back.
-                yield from part.lose(member, "unknown", self.now)
+                made += part.lose(member, "unknown", self.now)
             self.size += part.size
-        if session is not None and session.epoch == request.said["epoch"]:
+        if session is not None and session.epoch == asked["epoch"]:
             session.open = False
-        if request.said["epoch"] < 0:
+        if asked["epoch"] < 0:
             # The session is over: the broker takes back what it had.
-            yield from self._lose(member, "taken_back")
+            made += self._lose(member, "taken_back")
             if self.sessions.pop(member, None) is not None:
                 self.size -= 1
+        return made
 
-    def _lose(self, member: str, outcome: str) -> Iterator[Row]:
+    def _lose(self, member: str, outcome: str) -> Iterator[Row | Plain]:
         for part in self.parts.values():
             self.size -= part.size
             yield from part.lose(member, outcome, self.now)
             self.size += part.size
 
-    def over(self) -> Iterable[Row]:
+    def over(self) -> Iterable[Plain]:
         for part in self.parts.values():
             yield from part.over(self.now)
 
@@ -497,5 +499,7 @@ def _after(epoch: int) -> int:
     return 1 if epoch == (1 << 31) - 1 else epoch + 1
 
 
-DELIVERIES: Final = History(name="share_deliveries", reads=_READS, fold=Shares, by_place=False, at_end=True)
+DELIVERIES: Final = History(
+    name="share_deliveries", reads=_READS, fold=Shares, by_place=False, at_end=True, plain=_PLAIN
+)
 """The history of the records of share groups (``History``)."""

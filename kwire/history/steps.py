@@ -93,6 +93,9 @@ _BITS: Final = 15
 """Those of a version, and more than those of a kind of message."""
 
 
+_made: Final = tuple.__new__
+
+
 class Step(NamedTuple):
     """What a frame says of one owner and place.
 
@@ -233,8 +236,8 @@ class Window:
 
     @property
     def size(self) -> int:
-        """Bytes of its frames."""
-        return int(self._table["seen"].sum())
+        """Bytes of its requests, which may wait."""
+        return int(self._table["seen"][self._table["response"] == 0].sum())
 
     def stops(self, far: int) -> list[int]:
         """Numbers of frames before which all responses stand that come at most ``far`` frames after their requests."""
@@ -263,7 +266,8 @@ class Window:
         # Before a body stand API key and version, of a request, and the correlation id.
         before = np.where(table["response"] == 1, 4, 8)
         lengths = np.where(whole, table["seen"] - before, self._heads)
-        lengths[(table["status"] != Status.OK) | (whole & (table["seen"] > _LARGEST_KEPT))] = -1
+        there = (table["status"] == Status.OK) & (table["off"] >= 0)
+        lengths[~there | (whole & (table["seen"] > _LARGEST_KEPT))] = -1
         numbers = self._steps.numbers(self._frames.data, table["off"] + before, lengths)
         kinds = (2 * numbers + whole << _BITS | self.kinds) << _BITS | table["version"]
         return np.where(numbers < 0, -1, kinds)
@@ -294,15 +298,32 @@ class Window:
                 found = self._found[number] = self._read(number, self.lists.frames[number])
         return found or ()
 
-    def steps(self, number: int, asked: Mapping[tuple[str | None, str], Step] | None = None) -> Iterator[Step]:
-        """The steps of a frame. ``asked``: those of its request, which then are theirs."""
+    def step(self, number: int, request: Step | None = None) -> Step | None:
+        """The one step of a frame. ``request``: that of its request. None if it has several, or cannot be read."""
         lists = self.lists
-        frame, status = lists.frames[number], lists.statuses[number]
+        if lists.statuses[number] != Status.OK:
+            return None
+        found = self._found.get(number)
+        if found is None:
+            found = self.says(number)
+        if len(found) != 1:
+            return None
+        owner, place, said = found[0]
+        if request is not None:
+            if owner is None or (owner == request.owner and place == request.place):
+                owner = request.owner
+            else:
+                request = None
+        return _made(Step, (*self._head(number), owner, place, said, OK, None, request))
+
+    def _head(self, number: int) -> tuple[Any, ...]:
+        """What the steps of a frame have in common."""
+        lists = self.lists
         time, id_, kind = lists.times[number], lists.ids[number], lists.kinds[number]
-        head: list[Any] = [
+        return (
             self._steps.capture,
             lists.connections[number],
-            frame,
+            lists.frames[number],
             None if time == NO_TIME else time,
             *self.ends(number),
             bool(kind & 1),
@@ -310,9 +331,15 @@ class Window:
             lists.versions[number],
             0 if id_ == ABSENT else id_,
             lists.sizes[number],
-        ]
+        )
+
+    def steps(self, number: int, asked: Mapping[tuple[str | None, str], Step] | None = None) -> Iterator[Step]:
+        """The steps of a frame. ``asked``: those of its request, which then are theirs."""
+        frame, status = self.lists.frames[number], self.lists.statuses[number]
+        head = self._head(number)
         if status != Status.OK:
-            why = next((text for _, text in self._frames.errors(self._rows[number : number + 1])), None)
+            alone = self._frames.chosen(self._rows[number : number + 1])
+            why = next((text for _, text in alone.errors(np.zeros(1, np.int64))), None)
             yield Step._make([*head, None, "", {}, UNREADABLE, why or Status(status).name.lower(), None])
             return
         try:

@@ -6,17 +6,19 @@ a row, and Spark runs the folds (``kwire.spark.histories``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, Protocol
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 
 from kwire.capture.frames import SMALL_WINDOW, Frames, Gathered
 from kwire.capture.tracker import Tracker
-from kwire.history.fold import History, Row, Story
-from kwire.history.steps import Columns, Steps, packed
+from kwire.history.fold import OF_FRAME, History, Plain, Row, Story
+from kwire.history.steps import Found, Steps, packed
 from kwire.kernels.layouts import Status
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
 from kwire.limits import DEFAULT_LIMITS
@@ -43,6 +45,7 @@ AFTER: Final = tuple(STATUS_FIELDS)
 STEP: Final = pa.field("step", pa.string())
 """A column that is there where it is asked for by name: then a row is a step (``kwire.history.steps.packed``)."""
 
+_TEXT: Final = pa.string()
 _BATCH_ROWS: Final = 4096
 _BATCH_SIZE: Final = 16 << 20
 """Bytes of a batch, about."""
@@ -60,11 +63,28 @@ _LARGEST: Final = 1 << 16
 Array = Any
 
 
+class Looking(Protocol):
+    """Finds what bodies say without decoding them: what the readers would give. Frames may wait meanwhile."""
+
+    @property
+    def full(self) -> bool:
+        """Whether what was found and waits takes much memory."""
+
+    def look(self, frames: Frames, rows: Array) -> Array:
+        """Looks at rows of a window. Which of them have to be decoded, as a column."""
+
+    def __call__(
+        self, frames: Frames, rows: Array, names: Callable[[UUID, int], str | None], *, steady: bool
+    ) -> dict[int, Found]:
+        """What rows say that were looked at, by the number of the row. ``steady``: ``names`` gives the same before all
+        frames."""
+
+
 class _Maker(Maker):
     sees_all = True
 
     def __init__(
-        self, history: History, columns: Callable[[bool], Columns] | None, schema: pa.Schema, run: Run
+        self, history: History, columns: Callable[[bool], Looking] | None, schema: pa.Schema, run: Run
     ) -> None:
         self._schema = schema
         self._as_steps = STEP.name in schema.names
@@ -78,22 +98,39 @@ class _Maker(Maker):
         if story is None or not run.goes_on:
             story = run.memory[history.name] = Story(history)
         self._story: Story = story
-        self._held = Held(partial(in_batches, schema=schema))
+        self._held = Held(partial(in_batches, schema=schema, plain=(*OF_FRAME, *history.plain)))
         self._gathered = Gathered()
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         there = self._steps.wanted(frames)
-        there[self._topics.speaking(frames)] = True
-        for some in self._gathered.put(frames, np.flatnonzero(there)):
+        copied = None
+        if self._columns is not None:
+            rows = np.flatnonzero(there)
+            slow = self._columns.look(frames, rows)
+        speaking = self._topics.speaking(frames)
+        if len(speaking):
+            there[speaking] = True
+        wanted = np.flatnonzero(there)
+        if self._columns is not None and len(rows):
+            copied = np.ones(len(wanted), bool)
+            copied[np.searchsorted(wanted, rows)] = slow
+        for some in self._gathered.put(frames, wanted, copied):
+            yield from self._made(some)
+        if self._columns is not None and self._columns.full:
+            yield from self._rest()
+
+    def _rest(self) -> Iterator[pa.RecordBatch]:
+        for some in self._gathered.rest():
             yield from self._made(some)
 
     def _made(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         self._topics.learn(frames)
-        window = self._steps.of(frames, self._topics.name, self._heads, self._columns)
+        columns = None if self._columns is None else partial(self._columns, steady=not self._topics.learnt)
+        window = self._steps.of(frames, self._topics.name, self._heads, columns)
         if window is None:
             return iter(())
         if self._as_steps:
-            rows: Iterable[Row] = (
+            rows: Iterable[Row | Plain] = (
                 {
                     "capture": one.capture,
                     "connection": one.connection,
@@ -109,8 +146,7 @@ class _Maker(Maker):
         return self._held.put(rows, frames)
 
     def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
-        for some in self._gathered.rest():
-            yield from self._made(some)
+        yield from self._rest()
         more = self._story.over() if self._at_end and not self._as_steps else iter(())
         yield from self._held.rest(more)
 
@@ -121,12 +157,12 @@ class Held:
     Rows of small windows do not wait: somebody may follow a capture that is being made.
     """
 
-    def __init__(self, made: Callable[[list[Row]], Iterator[pa.RecordBatch]]) -> None:
+    def __init__(self, made: Callable[[list[Any]], Iterator[pa.RecordBatch]]) -> None:
         self._made = made
-        self._rows: list[Row] = []
+        self._rows: list[Any] = []
         self._windows = 0
 
-    def put(self, rows: Iterable[Row], frames: Frames) -> Iterator[pa.RecordBatch]:
+    def put(self, rows: Iterable[Any], frames: Frames) -> Iterator[pa.RecordBatch]:
         """Takes the rows of a window. Gives batches of those that have waited long enough."""
         for row in rows:
             self._rows.append(row)
@@ -137,7 +173,7 @@ class Held:
         if small or self._windows >= _WINDOWS or len(self._rows) >= _ENOUGH:
             yield from self.rest(())
 
-    def rest(self, rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+    def rest(self, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         """Batches of all rows that wait, and of ``rows``."""
         waiting, self._rows, self._windows = self._rows, [], 0
         yield from self._made(waiting)
@@ -194,36 +230,43 @@ def _head(fields: tuple[tuple[int, tuple[str, ...]], ...], api: int, response: i
     return compile_program(both, texts, emit_after=next(one for one in wanted if one in texts)) if texts else None
 
 
-def maker(history: History, columns: Callable[[bool], Columns] | None = None) -> Callable[[pa.Schema, Run], Maker]:
+def maker(history: History, columns: Callable[[bool], Looking] | None = None) -> Callable[[pa.Schema, Run], Maker]:
     """What ``CaptureTable.maker`` is for a history. ``columns`` makes what finds in columns what
     bodies say; its argument says whether what is secret is shown."""
     return partial(_Maker, history, columns)
 
 
-def in_batches(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows as batches of ``schema``. Times of rows are nanoseconds since 1970."""
-    waiting: list[Row] = []
-    size = 0
-    for row in rows:
-        waiting.append(row)
-        size += _size(row)
-        if len(waiting) >= _BATCH_ROWS or size >= _BATCH_SIZE:
-            yield _batch(waiting, schema)
-            waiting, size = [], 0
-    if waiting:
-        yield _batch(waiting, schema)
+def in_batches(rows: Iterable[Row | Plain], schema: pa.Schema, plain: tuple[str, ...] = ()) -> Iterator[pa.RecordBatch]:
+    """Rows as batches of ``schema``. Times of rows are nanoseconds since 1970. ``plain``: the columns of those that are
+    tuples."""
+    rows = iter(rows)
+    while some := list(islice(rows, _BATCH_ROWS)):
+        yield from _batches(some, schema, plain)
 
 
-def _size(row: Mapping[str, Any]) -> int:
-    """About how many bytes a row has."""
-    made = 400
-    for value in row.values():
-        kind = type(value)
-        if kind is str:
-            made += 4 * len(value)
-        elif kind is list:
-            made += 100 * len(value)
-    return made
+def _batches(rows: list[Any], schema: pa.Schema, plain: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    if all(isinstance(row, tuple) for row in rows):
+        there = dict(zip(plain, zip(*rows, strict=True), strict=True))
+        none = (None,) * len(rows)
+        values = [there.get(one.name, none) for one in schema]
+    else:
+        named = [dict(zip(plain, row, strict=True)) if isinstance(row, tuple) else row for row in rows]
+        values = [[row.get(one.name) for row in named] for one in schema]
+    size = sum(_size(column, one.type) for column, one in zip(values, schema, strict=True))
+    if size > _BATCH_SIZE and len(rows) > 1:
+        half = len(rows) // 2
+        yield from _batches(rows[:half], schema, plain)
+        yield from _batches(rows[half:], schema, plain)
+        return
+    made = [_column(column, one.type) for column, one in zip(values, schema, strict=True)]
+    yield pa.RecordBatch.from_arrays(made, schema=schema)
+
+
+def _size(column: Sequence[Any], type_: pa.DataType) -> int:
+    """About how many bytes a column has."""
+    if type_ == _TEXT:
+        return 4 * sum(map(len, filter(None, column)))
+    return 100 * sum(map(len, filter(None, column))) if pa.types.is_list(type_) else 16 * len(column)
 
 
 def _shown(value: Any) -> Any:
@@ -235,13 +278,11 @@ def _shown(value: Any) -> Any:
     return {name: _shown(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
-def _batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
-    times = [one.name for one in schema if pa.types.is_timestamp(one.type)]
-    made = [row | {name: value // _NS for name in times if (value := row.get(name)) is not None} for row in rows]
-    type_ = pa.struct(list(schema))
+def _column(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    if type_ == TIMESTAMP:
+        values = [None if one is None else one // _NS for one in values]
     try:
-        found = pa.array(made, type_)
+        return pa.array(values, type_)
     except UnicodeEncodeError:
         # Texts on the wire may be any bytes.
-        found = pa.array([_shown(one) for one in made], type_)
-    return pa.RecordBatch.from_arrays(found.flatten(), schema=schema)
+        return pa.array([_shown(one) for one in values], type_)

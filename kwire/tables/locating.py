@@ -12,11 +12,12 @@ import numpy as np
 from kwire import schema
 from kwire.capture.frames import Frames
 from kwire.kernels.engine import Engine, choose
+from kwire.kernels.names import NameTable
 from kwire.kernels.programs import JOB, UNKNOWN, Program, ProgramSet, Trouble, jobs_of, locate, locate_parts
 from kwire.protocol.headers import request_header_version, response_header_version
 from kwire.schema.model import ArrayLayout, FieldLayout, StructLayout, layout
 
-__all__ = ["Failure", "Programs", "layouts", "remembered"]
+__all__ = ["Copies", "Failure", "Programs", "layouts", "remembered"]
 
 Array = Any
 
@@ -99,6 +100,34 @@ class Failure:
         at = int(failure["offset"]) - int(frames["off"][self.row])
         name = schema.api_keys()[int(frames["api"][self.row])]
         return f"{name}{kind} v{frames['version'][self.row]} {path} at byte {at}: {what}"
+
+
+class Copies:
+    """Texts that programs found, copied out of their windows: rows of what was emitted stay good without these.
+
+    ``data``: where the texts are now.
+    """
+
+    def __init__(self, registers: Iterable[int]) -> None:
+        self._columns = np.array(sorted(registers)) * 2 + 1
+        self._table = NameTable()
+
+    @property
+    def data(self) -> Array:
+        return self._table.pool
+
+    @property
+    def size(self) -> int:
+        """Bytes of them."""
+        return int(self._table.used["bytes"][0])
+
+    def copy(self, data: Array, rows: Array) -> None:
+        """Copies the texts of ``rows``, and says in these where they are now."""
+        lengths, places = rows[:, self._columns + 1], rows[:, self._columns]
+        there = lengths > 0
+        numbers = self._table.numbers(data, places[there], lengths[there], choose(0))
+        places[there] = self._table.names["off"][numbers]
+        rows[:, self._columns] = places
 
 
 class Programs:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import numpy as np
 
 from kwire.capture.frames import Frames
 from kwire.history.shares import acks_of
-from kwire.history.steps import Found, Said
+from kwire.history.steps import Found
 from kwire.kernels.layouts import ABSENT, Status
 from kwire.kernels.programs import Each, Program, compile_program, job_column
 from kwire.schema.keys import ApiKey
-from kwire.tables.locating import Programs, layouts, remembered
+from kwire.tables.locating import Copies, Programs, layouts, remembered
 from kwire.tables.topics import Spelled
 
 __all__ = ["ShareColumns"]
@@ -29,6 +29,11 @@ Array = Any
 
 _MOST: Final = 4096
 """Parts of one body. Readers bound what a body may become, which so many do not reach."""
+
+_MOST_ROWS: Final = 1 << 14
+"""What is found that waits for other windows,"""
+_MOST_COPIED: Final = 1 << 20
+"""and bytes of its texts, beside those of one window."""
 
 _REGISTERS: Final = 11
 (
@@ -89,68 +94,132 @@ _AT: Final = range(1, 1 + 2 * _REGISTERS, 2)
     A_ARRAY, A_TOPIC, A_PARTITION, A_CODE, A_FIRST, A_LAST, A_COUNT, A_GROUP, A_MEMBER, A_EPOCH, A_LOCK,
 ) = _AT  # fmt: skip
 
+_TEXTS: Final = (R_TOPIC, R_COUNT, R_GROUP, R_MEMBER)
+_OF_HEAD: Final = [0, A_EPOCH, A_LOCK, A_GROUP, A_GROUP + 1, A_MEMBER, A_MEMBER + 1]
+_OF_RANGE: Final = [A_FIRST, A_LAST, A_COUNT, A_COUNT + 1]
+_OF_PART: Final = [0, A_TOPIC, A_PARTITION, A_CODE]
+
 
 class ShareColumns:
-    """Finds what the frames of a window say."""
+    """Finds what the frames of a window say. ``look`` does it while their bytes are there."""
 
     def __init__(self, secrets: bool = False) -> None:
         self._programs = Programs(partial(_program, secrets), _REGISTERS)
+        self._copies = Copies(_TEXTS)
         self._spelled = Spelled()
+        self._waiting: list[tuple[Array, Array]] = []
+        """Numbers of frames, and what was found in them."""
 
-    def __call__(self, frames: Frames, rows: Array, names: Callable[[UUID, int], str | None]) -> dict[int, Found]:
-        """What rows of ``frames`` say, by their number among ``rows``. Those that are left out have to be decoded."""
-        good = np.flatnonzero(frames["status"][rows] == Status.OK)
-        right, found, failures = self._programs.run(frames, rows[good])
-        numbers = frames.numbers[right]
-        # Rows are in the order of their numbers.
-        number = good if len(right) == len(good) else good[np.searchsorted(frames.numbers[rows[good]], numbers)]
-        left = {int(np.searchsorted(numbers, frames.numbers[one.row])) for one in failures}
-        if len(found) > _MOST:
-            left |= set(np.flatnonzero(np.bincount(job_column(found), minlength=len(right)) > _MOST).tolist())
-        made: dict[int, tuple[str | None, str, Said]] = {}
-        pieces: list[Any] = []
-        response, order = frames["response"][right].tolist(), numbers.tolist()
-        for row in found.tolist():
-            job, array = row[0], row[A_ARRAY]
-            if job in left:
-                continue
-            if array == ABSENT:
-                pieces = []
-                made[job] = (None, "", _answer(row)) if response[job] else self._asked(frames, row)
-            elif array == _RANGE:
-                pieces.append(row)
-            elif response[job] or pieces:
-                some, pieces = pieces, []
-                said, partition = made[job][2], row[A_PARTITION]
-                topic = self._topic(frames, row[A_TOPIC], order[job], names)
-                if response[job]:
-                    acquired = [[one[A_FIRST], one[A_LAST], one[A_COUNT]] for one in some]
-                    said["parts"].append([topic, partition, row[A_CODE], acquired])
-                else:
-                    said["acks"].append([topic, partition, _acks(frames.data, some)])
-        places = number.tolist()
-        return {places[job]: (one,) for job, one in made.items()}
+    def look(self, frames: Frames, rows: Array) -> Array:
+        """Looks at rows of ``frames``, for ``__call__``. Which of them have to be decoded, as a column."""
+        good = rows[frames["status"][rows] == Status.OK]
+        right, found, failures = self._programs.run(frames, good)
+        if len(failures) or len(found) > _MOST:
+            left = np.bincount(job_column(found), minlength=len(right)) > _MOST
+            left[np.searchsorted(right, [one.row for one in failures])] = True
+            found = found[~left[job_column(found)]]
+            job_column(found)[:] = (np.cumsum(~left) - 1)[job_column(found)]
+            right = right[~left]
+        if len(right):
+            self._copies.copy(frames.data, found)
+            self._waiting.append((frames.numbers[right], found))
+        slow = np.ones(len(rows), bool)
+        slow[np.searchsorted(rows, right)] = False
+        return slow
 
-    def _asked(self, frames: Frames, row: list[int]) -> tuple[str, str, Said]:
-        group, member = self._text(frames, row, A_GROUP), self._text(frames, row, A_MEMBER)
-        return group or "", "", {"member": member, "epoch": row[A_EPOCH], "acks": []}
+    @property
+    def full(self) -> bool:
+        """Whether what waits takes much memory."""
+        return self._copies.size > _MOST_COPIED or sum(len(one[1]) for one in self._waiting) > _MOST_ROWS
 
-    def _text(self, frames: Frames, row: list[int], at: int) -> str | None:
-        return self._spelled.text(frames.data, row[at], row[at + 1])
+    def __call__(
+        self, frames: Frames, rows: Array, names: Callable[[UUID, int], str | None], *, steady: bool = False
+    ) -> dict[int, Found]:
+        """What rows of ``frames`` say that were looked at, by their number among ``rows``, which are in the order of
+        their frames. Others have to be decoded. ``steady``: names are the same in all of them."""
+        numbers = frames.numbers[rows]
+        ready = [one for one in self._waiting if one[0].max() <= numbers[-1]]
+        if not ready:
+            return {}
+        self._waiting = self._waiting[len(ready) :]
+        # Jobs count in the frames of their window.
+        before = np.cumsum([0, *(len(one[0]) for one in ready[:-1])])
+        found = np.concatenate([one[1] for one in ready])
+        job_column(found)[:] += np.repeat(before, [len(one[1]) for one in ready])
+        places = np.searchsorted(numbers, np.concatenate([one[0] for one in ready]))
+        jobs = _Jobs(places.tolist(), frames["response"][rows[places]] == 1, numbers[places].tolist())
+        made = self._made(found, jobs, _Texts(self._copies.data, self._spelled, names, steady))
+        if not self._waiting and self.full:
+            self._copies = Copies(_TEXTS)
+        return made
 
-    def _topic(self, frames: Frames, at: int, frame: int, names: Callable[[UUID, int], str | None]) -> list[str | None]:
-        found = self._spelled.id(frames.data, at)
-        return [None, None] if found is None else [names(found[0], frame), found[1]]
+    def _made(self, found: Array, jobs: _Jobs, texts: _Texts) -> dict[int, Found]:
+        response, frames, data = jobs.responses.tolist(), jobs.frames, texts.data
+        said: list[Any] = [None] * len(response)
+        made: dict[int, Found] = {}
+        array = found[:, A_ARRAY]
+        heads, parts, ranges = (np.flatnonzero(array == one) for one in (ABSENT, _PART, _RANGE))
+        for job, epoch, lock, *who in found[heads[:, None], _OF_HEAD].tolist():
+            if response[job]:
+                owner, what = None, {"code": epoch, "lock": 0 if lock == ABSENT else lock, "parts": []}
+            else:
+                owner = texts.of(*who[:2]) or ""
+                what = {"member": texts.of(*who[2:]), "epoch": epoch, "acks": []}
+            said[job] = what
+            made[jobs.places[job]] = ((owner, "", what),)
+        some, asks = found[ranges[:, None], _OF_RANGE], ~jobs.responses[job_column(found)[ranges]]
+        single, many = asks & (some[:, 3] == 1), (some[:, 3] > 1).any()
+        some[single, 2] = data[some[single, 2]].view(np.int8)
+        some[asks & (some[:, 3] <= 0), 2] = 0
+        pieces, begin = some[:, :3].tolist(), 0
+        lengths = some[:, 3].tolist() if many else []
+        ends = np.searchsorted(ranges, parts).tolist()
+        for end, (job, topic, partition, code) in zip(ends, found[parts[:, None], _OF_PART].tolist(), strict=True):
+            if response[job]:
+                said[job]["parts"].append([texts.topic(topic, frames[job]), partition, code, pieces[begin:end]])
+            elif end > begin:
+                acks = pieces[begin:end]
+                if many:
+                    acks = acks_of(map(texts.types, acks, lengths[begin:end]))
+                said[job]["acks"].append([texts.topic(topic, frames[job]), partition, acks])
+            begin = end
+        return made
 
 
-def _answer(row: list[int]) -> Said:
-    return {"code": row[A_EPOCH], "lock": 0 if row[A_LOCK] == ABSENT else row[A_LOCK], "parts": []}
+class _Texts:
+    """What stands at places of ``data``: each place has one text. ``names``: the name of a topic before a frame."""
+
+    def __init__(self, data: Array, spelled: Spelled, names: Callable[[UUID, int], str | None], steady: bool) -> None:
+        self.data = data
+        self._spelled, self._names, self._steady = spelled, names, steady
+        self._texts: dict[tuple[int, int], str | None] = {}
+        self._topics: dict[int, list[str | None]] = {}
+
+    def of(self, at: int, length: int) -> str | None:
+        """The text there. None for a negative length."""
+        if (at, length) not in self._texts:
+            self._texts[at, length] = self._spelled.text(self.data, at, length)
+        return self._texts[at, length]
+
+    def types(self, one: list[int], length: int) -> tuple[int, int, list[int]]:
+        """A range with the types of its offsets."""
+        first, last, at = one
+        return first, last, [at] if length <= 1 else self.data[at : at + length].view(np.int8).tolist()
+
+    def topic(self, at: int, frame: int) -> list[str | None]:
+        """The topic with the id there, as ``topic_of`` has it."""
+        there = self._topics.get(at)
+        if there is None:
+            found = self._spelled.id(self.data, at)
+            there = [None, None] if found is None else [self._names(found[0], frame), found[1]]
+            if self._steady:
+                self._topics[at] = there
+        return there
 
 
-def _acks(data: Array, some: list[list[int]]) -> list[list[int]]:
-    def types(one: list[int]) -> list[int]:
-        at = one[A_COUNT]
-        found: list[int] = data[at : at + one[A_COUNT + 1]].view(np.int8).tolist()
-        return found
+class _Jobs(NamedTuple):
+    """Frames in which something was found: their places among the rows, whether they are responses, their numbers."""
 
-    return acks_of((one[A_FIRST], one[A_LAST], types(one)) for one in some)
+    places: list[int]
+    responses: Array
+    frames: list[int]

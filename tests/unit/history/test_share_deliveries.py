@@ -7,6 +7,7 @@ import json
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_captures import read
@@ -14,10 +15,12 @@ from packets import pcap
 from share_histories import LOCK_MS, TOPIC, Broker, Row, check_part, check_whole, offsets, simulated
 
 from kwire import messages, stored
+from kwire.capture import frames
 from kwire.history.fold import Story
 from kwire.history.shares import DELIVERIES, OUTCOMES, acks_of
 from kwire.history.steps import Step
 from kwire.schema.keys import ApiKey
+from kwire.tables import share_steps
 from kwire.tables.reading import read_in_order
 from kwire.tables.share_steps import ShareColumns
 
@@ -63,7 +66,7 @@ def test_deliveries_are_those_that_the_broker_made(seed: int) -> None:
     check_whole(told, broker)
     # Programs find what bodies say, and so do the readers.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ShareColumns, "__call__", lambda *_: {})
+        patch.setattr(ShareColumns, "__call__", lambda *_, **__: {})
         assert read(pcap(listed), "share_deliveries") == told
     files = [io.BytesIO(pcap(part)) for part in (listed[:200], listed[200:500], listed[500:])]
     names = ["a", "b", "c"]
@@ -71,6 +74,27 @@ def test_deliveries_are_those_that_the_broker_made(seed: int) -> None:
         [row for _, batch in read_in_order(files, {"share_deliveries": None}, names) for row in batch.to_pylist()],
         broker,
     )
+
+
+@pytest.mark.parametrize("most", [1 << 14, 20])
+def test_what_waits_for_other_windows_gives_the_same_rows(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = pcap(simulated(7).packets())
+    rows = read(data, "share_deliveries")
+    monkeypatch.setattr(frames, "SMALL_WINDOW", 0)
+    monkeypatch.setattr(share_steps, "_MOST_ROWS", most)
+    waited: list[int] = []
+    plain = ShareColumns.__call__
+
+    def called(self: ShareColumns, *args: Any, **how: Any) -> Any:
+        waited.append(len(self._waiting))
+        return plain(self, *args, **how)
+
+    monkeypatch.setattr(ShareColumns, "__call__", called)
+    assert read(data, "share_deliveries", window=3000) == rows
+    assert max(waited) > 1 or most < 100
+    # Readers get the frames that programs do not read.
+    monkeypatch.setattr(share_steps, "_MOST", 1)
+    assert read(data, "share_deliveries", window=3000) == rows
 
 
 @pytest.mark.parametrize("seed", range(5))
