@@ -342,7 +342,7 @@ class Gathered:
         self._tables: list[Array] = []
         self._data: list[bytes] = []
         self._size = self._rows = self._windows = 0
-        self._latest: Frames | None = None
+        self._latest: tuple[Array, Array, Array] | None = None
 
     def put(self, frames: Frames, rows: Array, copied: Array | None = None) -> Iterator[Frames]:
         """Takes some frames of a window. Gives those of windows that have waited for long enough, in order.
@@ -354,7 +354,7 @@ class Gathered:
         size = int(frames["seen"][which].sum())
         alone = size > GATHERED_BYTES or frames.size < SMALL_WINDOW
         # Another table of connections may have others at the same place.
-        if alone or (self._latest is not None and self._latest._connections is not frames._connections):
+        if alone or (self._latest is not None and self._latest[0] is not frames._connections):
             yield from self.rest()
         if alone:
             yield frames
@@ -373,7 +373,8 @@ class Gathered:
             self._tables.append(table)
             self._size += size
             self._rows += len(rows)
-            self._latest = Frames(table[:0], frames.data[:0], frames._connections, frames._names, frames._pool)
+            # Not its bytes: their memory is that of the next window.
+            self._latest = (frames._connections, frames._names, frames._pool)
         self._windows += 1
         if self._windows >= GATHERED_WINDOWS or self._size > GATHERED_BYTES or self._rows > GATHERED_ROWS:
             yield from self.rest()
@@ -384,13 +385,7 @@ class Gathered:
         self._latest, self._tables, self._data = None, [], []
         self._size = self._rows = self._windows = 0
         if latest is not None:
-            yield Frames(
-                joined(tables),
-                np.frombuffer(b"".join(data), np.uint8),
-                latest._connections,
-                latest._names,
-                latest._pool,
-            )
+            yield Frames(joined(tables), np.frombuffer(b"".join(data), np.uint8), *latest)
 
 
 GATHERED_WINDOWS: Final = 16

@@ -30,7 +30,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, NamedTuple, get_type_hints
 
 from kwire import stored
 from kwire.schema.keys import ApiKey
@@ -77,9 +78,9 @@ def _is_plain(one: Field[Any]) -> bool:
     return one.name == "begin" or all(word in ("str", "int", "bool", "None") for word in str(one.type).split(" | "))
 
 
-def _fit(value: Any, one: Field[Any]) -> Any:
-    """The value of a plain field. Raises one of ``stored.UNFIT``."""
-    words = str(one.type).split(" | ")
+def _fit(value: Any, type_: Any) -> Any:
+    """The value of a plain field with this type. Raises one of ``stored.UNFIT``."""
+    words = getattr(type_, "__name__", str(type_)).split(" | ")
     if value is None and "None" in words:
         return None
     if "bool" in words:
@@ -94,8 +95,7 @@ _OVER: Final = ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "INVALID_PRODUCER_I
 _NONE: Final = "NONE"
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Step:
+class Step(NamedTuple):
     """What one frame says of one transaction, or of one partition of it.
 
     ``time`` and ``timeout``: microseconds. ``kind`` is one of:
@@ -141,12 +141,17 @@ class Step:
 
     def save(self) -> list[Any]:
         """Its values, as JSON has them."""
-        return [getattr(self, one.name) for one in fields(self)]
+        return list(self)
 
     @classmethod
     def restored(cls, values: Any) -> Step:
         """What ``save`` gave. Raises one of ``stored.UNFIT``."""
-        return cls(**{one.name: _fit(value, one) for one, value in zip(fields(cls), values, strict=True)})
+        return cls(*(_fit(value, type_) for value, type_ in zip(values, _step_types(), strict=True)))
+
+
+@cache
+def _step_types() -> tuple[Any, ...]:
+    return tuple(get_type_hints(Step).values())
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -241,7 +246,7 @@ class _Open:
     @classmethod
     def restored(cls, state: Any) -> _Open:
         """What ``save`` gave. Raises one of ``stored.UNFIT``."""
-        made = cls(**{one.name: _fit(state[one.name], one) for one in fields(cls) if _is_plain(one)})
+        made = cls(**{one.name: _fit(state[one.name], one.type) for one in fields(cls) if _is_plain(one)})
         made.begin = Step.restored(state["begin"])
         for name in ("client", "asked", "ended"):
             setattr(made, name, None if state[name] is None else Step.restored(state[name]))

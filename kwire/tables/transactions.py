@@ -16,7 +16,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final
@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwire import stored
-from kwire.capture.frames import Frame, Frames
+from kwire.capture.frames import GATHERED_BYTES, Frame, Frames, Gathered
 from kwire.errors import KwireError
 from kwire.history.transactions import STATUSES, Step, Transactions, Write
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
@@ -37,7 +37,7 @@ from kwire.tables import showing
 from kwire.tables.definition import ByRow, CaptureTable, Maker, Run
 from kwire.tables.frames import MOST_ROWS, OF_BROKERS
 from kwire.tables.histories import Held
-from kwire.tables.locating import Programs, layouts, remembered
+from kwire.tables.locating import Copies, Programs, layouts, remembered
 from kwire.tables.showing import Column
 from kwire.tables.topics import Spelled, Topics
 
@@ -115,8 +115,6 @@ _CONTROL: Final = (
     ApiKey.TXN_OFFSET_COMMIT,
 )
 """APIs whose bodies are decoded: there are a few for each transaction."""
-_CONTROLS: Final = np.zeros(2 * max(_CONTROL) + 2, np.uint8)
-_CONTROLS[[2 * api + response for api in _CONTROL for response in (0, 1)]] = 1
 _LOST: Final = np.zeros(len(Status), bool)
 _LOST[[Status.GAP, Status.CUT_OFF, Status.UNPAIRED]] = True
 _MOST_SAID: Final = 1 << 12
@@ -199,8 +197,11 @@ class _Told:
     """Which of those of its frame it is, or more."""
     place: tuple[tuple[int, int], str | None, int]
     """What a request and its response have in common."""
-    said: dict[str, Any]
+    said: tuple[Any, ...]
+    """Of a request producer id and epoch, records and bytes. Of a response error and offset."""
     step: Callable[[], Step]
+    name: str = ""
+    """Of a request its transactional id."""
     of: bool = False
 
 
@@ -215,6 +216,12 @@ _About = tuple[int, int, int, int, int, int, int, int, int, int]
 def _key(about: _About) -> tuple[int, int]:
     """Connection and correlation id."""
     return about[2], 0 if about[5] == ABSENT else about[5]
+
+
+def _keys(frames: Frames, rows: Array) -> list[tuple[int, int]]:
+    """Connections and correlation ids of some rows."""
+    numbers, ids = frames.of_connections("number", frames["slot"][rows]), frames["id"][rows]
+    return list(zip(numbers.tolist(), np.where(ids == ABSENT, 0, ids).tolist(), strict=True))
 
 
 def _time(about: _About) -> int | None:
@@ -266,102 +273,163 @@ class Steps:
         self._programs = Programs(partial(_program, secrets), _REGISTERS)
         self._isolation = Programs(partial(_isolation_program, secrets), 1)
         self._asked, self._readers = left.asked, left.readers
-        self._clients: dict[tuple[int, int], dict[str, Any]] = {}
-        self._said: dict[tuple[int, bool, int, bytes], list[dict[str, Any]]] = {}
+        self._clients: dict[tuple[int, int], tuple[Any, ...]] = {}
+        self._said: dict[tuple[int, int, int, bytes], list[_Said]] = {}
         """What bodies say that were read before."""
+        self._copies = Copies(_TEXTS_OF)
+        self._waiting: list[tuple[Array, Array]] = []
+        """Numbers of frames, and what was found in them: ``_KIND`` in place of a job."""
+        self._asking: set[tuple[int, int]] = set()
+        """Requests of transactions among them, by connection and correlation id."""
+
+    def look(self, frames: Frames) -> tuple[Array, Array]:
+        """Looks at a window: which of its frames ``of`` has to be given, and of which of these the bytes (a column)."""
+        there, copied = np.zeros((2, len(frames)), bool)
+        copied[self._topics.speaking(frames)] = True
+        if frames["status"].any():
+            there |= _LOST[frames["status"]]
+        rows = np.flatnonzero(frames.with_body(_LOOKED))
+        part = _PART_OF[2 * frames["api"][rows] + frames["response"][rows]]
+        controls = rows[part == _IS_CONTROL]
+        copied[controls[frames["status"][controls] == Status.OK]] = True
+        self._learn_isolation(frames, rows[part == _IS_FETCH])
+        # A large request has many partitions without a batch.
+        for of_job, said, _ in self._programs.parts(frames, rows[part == _IS_DATA], MOST_ROWS):
+            if len(said):
+                there[self._keep(frames, said, of_job[job_column(said)])] = True
+        there |= copied
+        wanted = np.flatnonzero(there)
+        return wanted, copied[wanted]
+
+    def _keep(self, frames: Frames, said: Array, of_frame: Array) -> Array:
+        """Keeps what is wanted of what programs found. Gives the frames that say it."""
+        kind = np.full(len(said), -1, np.int8)
+        errors, stable, watermark = (value_column(said, one) for one in (R_ERROR, R_OFFSET, R_WATERMARK))
+        kind[(stable >= 0) & (stable < watermark) & (errors == 0)] = _HELD
+        asks = np.flatnonzero((length_column(said, R_TXN) >= 0) & (length_column(said, R_RECORDS) >= _HEADER))
+        if len(asks):
+            kind[asks] = _WRITES
+            self._asking.update(_keys(frames, of_frame[asks]))
+        if self._asking or self._asked:
+            told = np.flatnonzero((length_column(said, R_ERROR) == 0) & (length_column(said, R_WATERMARK) != 0))
+            keys = _keys(frames, of_frame[told])
+            kind[told[[key in self._asking or key in self._asked for key in keys]]] = _TOLD
+        kept = np.flatnonzero(kind >= 0)
+        if len(kept):
+            rows, of_frame = said[kept], of_frame[kept]
+            job_column(rows)[:] = kind[kept]
+            asks = job_column(rows) == _WRITES
+            starts, lengths = value_column(rows, R_RECORDS)[asks], length_column(rows, R_RECORDS)[asks]
+            # A request has no error and no offsets.
+            found = zip((R_ERROR, R_OFFSET, R_WATERMARK), _first_batches(frames.data, starts, lengths), strict=True)
+            for register, values in found:
+                value_column(rows, register)[asks] = [ABSENT if one is None else one for one in values]
+            self._copies.copy(frames.data, rows)
+            self._waiting.append((frames.numbers[of_frame], rows))
+        return of_frame[: len(kept)]
+
+    @property
+    def full(self) -> bool:
+        """Whether what waits takes much memory."""
+        return self._copies.size > GATHERED_BYTES or sum(len(one[1]) for one in self._waiting) > MOST_ROWS
 
     def of(self, frames: Frames) -> list[tuple[int, int, Step | Write]]:
-        """The steps of a window, each with its frame and its place there. A ``Write`` is there twice: as request and as
-        response."""
+        """The steps of frames that were looked at, each with its frame and its place there. A ``Write`` is there twice:
+        as request and as response."""
         self._topics.learn(frames)
         return sorted(self._all(frames), key=_place)
 
     def _all(self, frames: Frames) -> Iterator[tuple[int, int, Step | Write]]:
         yield from ((step.frame, 0, step) for step in self._gaps(frames))
         yield from ((step.frame, 0, step) for step in self._controls(frames))
-        self._learn_isolation(frames)
-        # A large request has many partitions without a batch.
-        looked = np.flatnonzero(frames.with_body(_LOOKED))
-        for rows, said, _ in self._programs.parts(frames, looked, MOST_ROWS):
-            if len(said):
-                of_frame = rows[job_column(said)]
-                yield from self._produced_in(frames, said, of_frame)
-                yield from ((step.frame, 0, step) for step in self._held(frames, said, of_frame))
+        order = np.argsort(frames.numbers)
+        numbers = frames.numbers[order]
+        ready = [one for one in self._waiting if one[0].max() <= numbers[-1]]
+        if ready:
+            of_frame = order[np.searchsorted(numbers, np.concatenate([one[0] for one in ready]))]
+            said = np.concatenate([one[1] for one in ready])
+            kind = job_column(said)
+            asks, told, held = (np.flatnonzero(kind == one) for one in (_WRITES, _TOLD, _HELD))
+            yield from self._produced_in(frames, (said[asks], of_frame[asks]), (said[told], of_frame[told]))
+            if len(held):
+                yield from ((step.frame, 0, step) for step in self._held(frames, said[held], of_frame[held]))
+        self._waiting = self._waiting[len(ready) :]
+        if not self._waiting:
+            self._asking.clear()
+            if self._copies.size > GATHERED_BYTES:
+                self._copies = Copies(_TEXTS_OF)
 
-    def _steps(self, frames: Frames, rows: Array) -> dict[int, partial[Step]]:
-        """For each row of ``frames`` what makes steps of it: they have what is known of the frame."""
-        return {one[0]: self._maker(frames, one) for one in _about(frames, rows)}
+    def _heads(self, frames: Frames, rows: Array) -> dict[int, _Head]:
+        """What is known of each row of ``frames``, as steps have it."""
+        return {one[0]: self._head(frames, one) for one in _about(frames, rows)}
 
-    def _maker(self, frames: Frames, about: _About) -> partial[Step]:
+    def _head(self, frames: Frames, about: _About) -> _Head:
         _, number, connection, _, response, id_, version, slot, side, client = about
         who = self._clients.get((connection, client))
         if who is None:
             name = frames.client_id(client)
             end = frames.ends(slot)[side & 1]
             broker = name is not None and OF_BROKERS.fullmatch(name) is not None
-            who = {"client_host": end.host, "client_port": end.port, "client_id": name, "broker": broker}
             if len(self._clients) >= _MOST_READERS:
                 self._clients.clear()
-            self._clients[connection, client] = who
-        return partial(
-            Step,
-            response=response == 1,
-            capture=self._name,
-            connection=connection,
-            frame=number,
-            time=_time(about),
-            correlation_id=None if id_ == ABSENT else id_,
-            version=-1 if version == ABSENT else version,
-            **who,
-        )
+            who = self._clients[connection, client] = (end.host, end.port, name, broker)
+        return (
+            response == 1, self._name, connection, number, _time(about), None if id_ == ABSENT else id_,
+            -1 if version == ABSENT else version, *who,
+        )  # fmt: skip
 
     # -- what is rare
 
     def _gaps(self, frames: Frames) -> Iterator[Step]:
         if frames["status"].any():
-            for step in self._steps(frames, np.flatnonzero(_LOST[frames["status"]])).values():
-                yield step(kind="gap")
+            for head in self._heads(frames, np.flatnonzero(_LOST[frames["status"]])).values():
+                yield _step(head, _said("gap"))
 
     def _controls(self, frames: Frames) -> Iterator[Step]:
         rows = np.flatnonzero(frames.with_body(_CONTROLS) & (frames["status"] == Status.OK))
         if not len(rows):
             return
-        about = zip(*(frames[one][rows].tolist() for one in ("api", "version", "off", "seen")), strict=True)
-        for (row, step), (api, version, off, seen) in zip(self._steps(frames, rows).items(), about, strict=True):
-            response = bool(step.keywords["response"])
+        bodies = zip(*(frames[one][rows].tolist() for one in ("api", "off", "seen")), strict=True)
+        data = memoryview(frames.data)
+        for about, (api, off, seen) in zip(_about(frames, rows), bodies, strict=True):
+            response, version = about[4], about[6]
             # Most are like one before them, but for the correlation id.
-            key = (api, response, version, frames.data[off + (4 if response else 8) : off + seen].tobytes())
+            key = (api, response, version, bytes(data[off + (4 if response else 8) : off + seen]))
             found = self._said.get(key)
             if found is None:
-                frame = frames[row]
+                frame = frames[about[0]]
                 try:
                     body = frame.body
                 except KwireError:
                     continue
-                found = list(_control(dict, frame, body))
+                found = list(_control(_said, frame, body))
                 if len(self._said) >= _MOST_SAID:
                     self._said.clear()
                 if seen <= _LARGEST:
                     self._said[key] = found
+            head = self._head(frames, about)
             for said in found:
-                yield step(**said)
+                yield _step(head, said)
 
     # -- what is frequent
 
     def _topic(self, frames: Frames, rows: Array, of_frame: Array) -> list[str | None]:
         made: list[str | None] = []
+        data = self._copies.data
         names, ids = (value_column(rows, R_TOPIC), length_column(rows, R_TOPIC)), value_column(rows, R_TOPIC_ID)
         columns = (*names, ids, frames.numbers[of_frame])
         for at, length, id_at, frame in zip(*(one.tolist() for one in columns), strict=True):
-            name = self._spelled.text(frames.data, at, length)
-            found = None if name else self._spelled.id(frames.data, id_at)
+            name = self._spelled.text(data, at, length)
+            found = None if name else self._spelled.id(data, id_at)
             made.append(name if found is None else self._topics.name(found[0], frame) or found[1])
         return made
 
-    def _produced_in(self, frames: Frames, said: Array, of_frame: Array) -> Iterator[tuple[int, int, Step | Write]]:
-        """What Produce requests of transactions say, and their responses."""
-        asked = list(self._writes(frames, said, of_frame))
-        told = list(self._acknowledged(frames, said, of_frame, {one.key for one in asked}))
+    def _produced_in(
+        self, frames: Frames, asks: tuple[Array, Array], tells: tuple[Array, Array]
+    ) -> Iterator[tuple[int, int, Step | Write]]:
+        """What Produce requests of transactions say, and their responses: rows of what was found, with their frames."""
+        asked = self._writes(frames, *asks)
+        told = self._acknowledged(frames, *tells, {one.key for one in asked})
         # In pairs, where one request and one response of a connection have this correlation id and name it once.
         answers: dict[Any, _Told] = {}
         often: set[Any] = set()
@@ -378,7 +446,7 @@ class Steps:
             answer = answers.get(one.place)
             if (
                 answer is None or one.place in often or one.key in often or answer.frame < one.frame
-                or answer.said["error"] != _NO_ERROR
+                or answer.said[0] != _NO_ERROR
             ):  # fmt: skip
                 self._asked.pop(one.key, None)
                 self._asked[one.key] = None
@@ -386,20 +454,20 @@ class Steps:
                     del self._asked[next(iter(self._asked))]
                 yield one.frame, one.number, one.step()
                 continue
-            said = one.said
             answer.of = True
+            producer, epoch, records, size = one.said
             write = Write(
-                name=said["transactional_id"],
+                name=one.name,
                 capture=self._name,
                 time=one.time,
-                partition=(said["topic"], said["partition"]),
-                producer=(said["producer_id"], said["producer_epoch"]),
-                records=said["records"],
-                record_bytes=said["record_bytes"],
+                partition=one.place[1:],
+                producer=(producer, epoch),
+                records=records,
+                record_bytes=size,
                 connection=one.key[0],
                 correlation_id=one.key[1],
                 frame=one.frame,
-                offset=answer.said["offset"],
+                offset=answer.said[1],
                 request=one.step,
                 response=answer.step,
             )
@@ -407,53 +475,59 @@ class Steps:
             yield answer.frame, answer.number, write
         yield from ((one.frame, one.number, one.step()) for one in told if not one.of)
 
-    def _step(self, frames: Frames, about: _About, said: Mapping[str, Any]) -> Step:
-        return self._maker(frames, about)(kind="produce", **said)
-
-    def _writes(self, frames: Frames, rows: Array, of_frame: Array) -> Iterator[_Told]:
-        mine = (length_column(rows, R_TXN) >= 0) & (length_column(rows, R_RECORDS) >= _HEADER)
-        if not mine.any():
-            return
-        rows, of_frame = rows[mine], of_frame[mine]
-        names = zip(value_column(rows, R_TXN).tolist(), length_column(rows, R_TXN).tolist(), strict=True)
-        starts, lengths = value_column(rows, R_RECORDS), length_column(rows, R_RECORDS)
+    def _writes(self, frames: Frames, rows: Array, of_frame: Array) -> list[_Told]:
+        data, made = self._copies.data, []
+        registers = (R_INDEX, R_ERROR, R_OFFSET, R_WATERMARK, R_TXN)
+        columns = (value_column(rows, one) for one in registers)
+        lengths = (length_column(rows, one) for one in (R_TXN, R_RECORDS))
         said_ = zip(
-            _about(frames, of_frame), names, self._topic(frames, rows, of_frame), value_column(rows, R_INDEX).tolist(),
-            lengths.tolist(), *_first_batches(frames.data, starts, lengths), strict=True,
+            _about(frames, of_frame), self._topic(frames, rows, of_frame),
+            *(one.tolist() for one in (*columns, *lengths)), strict=True,
         )  # fmt: skip
-        for place, (about, name, topic, partition, length, producer, epoch, count) in enumerate(said_):
-            said = {
-                "transactional_id": self._spelled.text(frames.data, *name), "topic": topic, "partition": partition,
-                "producer_id": producer, "producer_epoch": epoch, "records": count, "record_bytes": length,
-            }  # fmt: skip
-            step = partial(self._step, frames, about, said)
-            yield _Told(key := _key(about), about[1], _time(about), place, (key, topic, partition), said, step)
+        for place, (about, topic, partition, producer, epoch, count, at, length, size) in enumerate(said_):
+            name, key = self._spelled.text(data, at, length), _key(about)
+            said = (None if producer == ABSENT else producer, None if epoch == ABSENT else epoch, count, size)
+            step = partial(self._produce, frames, about, name, topic, partition, said)
+            made.append(_Told(key, about[1], _time(about), place, (key, topic, partition), said, step, name or ""))
+        return made
 
-    def _acknowledged(
-        self, frames: Frames, said: Array, of_frame: Array, asked: set[tuple[int, int]]
-    ) -> Iterator[_Told]:
+    def _produce(
+        self, frames: Frames, about: _About, name: str | None, topic: str | None, partition: int, said: tuple[Any, ...]
+    ) -> Step:
+        producer, epoch, count, size = said
+        return _step(
+            self._head(frames, about),
+            _said(
+                "produce", transactional_id=name, topic=topic, partition=partition, producer_id=producer,
+                producer_epoch=epoch, records=count, record_bytes=size,
+            ),
+        )  # fmt: skip
+
+    def _produced(
+        self, frames: Frames, about: _About, topic: str | None, partition: int, said: tuple[Any, ...]
+    ) -> Step:
+        error, base = said
+        what = _said("produce", topic=topic, partition=partition, error=error, offset=base)
+        return _step(self._head(frames, about), what)
+
+    def _acknowledged(self, frames: Frames, said: Array, of_frame: Array, asked: set[tuple[int, int]]) -> list[_Told]:
         if not self._asked and not asked:
-            return
-        there = np.flatnonzero((length_column(said, R_ERROR) == 0) & (length_column(said, R_WATERMARK) != 0))
-        numbers = frames.of_connections("number", frames["slot"][of_frame[there]])
-        ids = frames["id"][of_frame[there]]
-        keys = zip(numbers.tolist(), np.where(ids == ABSENT, 0, ids).tolist(), strict=True)
-        mine = there[[key in asked or key in self._asked for key in keys]]
-        if not len(mine):
-            return
-        said, of_frame = said[mine], of_frame[mine]
+            return []
+        mine = [key in asked or key in self._asked for key in _keys(frames, of_frame)]
+        said, of_frame, made = said[mine], of_frame[mine], []
         found = zip(
             _about(frames, of_frame), self._topic(frames, said, of_frame), value_column(said, R_INDEX).tolist(),
             value_column(said, R_ERROR).tolist(), value_column(said, R_OFFSET).tolist(), strict=True,
         )  # fmt: skip
         for place, (about, topic, partition, error, base) in enumerate(found):
-            what = {"topic": topic, "partition": partition, "error": _error(error), "offset": base}
-            step = partial(self._step, frames, about, what)
-            yield _Told(key := _key(about), about[1], _time(about), place, (key, topic, partition), what, step)
+            key, what = _key(about), (_error(error), base)
+            step = partial(self._produced, frames, about, topic, partition, what)
+            made.append(_Told(key, about[1], _time(about), place, (key, topic, partition), what, step))
+        return made
 
-    def _learn_isolation(self, frames: Frames) -> None:
+    def _learn_isolation(self, frames: Frames, asked: Array) -> None:
         """All that a client fetches on a connection it fetches with one isolation."""
-        asked = np.flatnonzero(frames.with_body(_FETCH) & (frames["version"] >= _FIRST[ApiKey.FETCH, 1]))
+        asked = asked[frames["version"][asked] >= _FIRST[ApiKey.FETCH, 1]]
         numbers = frames.of_connections("number", frames["slot"][asked])
         new = set(numbers.tolist()).difference(self._readers)
         if not new or len(self._readers) >= _MOST_READERS:
@@ -466,23 +540,44 @@ class Steps:
 
     def _held(self, frames: Frames, said: Array, of_frame: Array) -> Iterator[Step]:
         stable, watermark = value_column(said, R_OFFSET), value_column(said, R_WATERMARK)
-        mine = (stable >= 0) & (stable < watermark) & (value_column(said, R_ERROR) == 0)
-        if not mine.any():
-            return
-        said, of_frame, behind = said[mine], of_frame[mine], (watermark - stable)[mine].tolist()
         about = zip(
             of_frame.tolist(), self._topic(frames, said, of_frame), value_column(said, R_INDEX).tolist(),
-            stable[mine].tolist(), behind, length_column(said, R_RECORDS).tolist(), strict=True,
+            stable.tolist(), (watermark - stable).tolist(), length_column(said, R_RECORDS).tolist(), strict=True,
         )  # fmt: skip
-        steps = self._steps(frames, np.unique(of_frame))
+        heads = self._heads(frames, np.unique(of_frame))
         for row, topic, partition, offset, records, size in about:
-            made = steps[row](kind="held", topic=topic, partition=partition, offset=offset, records=records)
-            made.waited = size <= 0 and self._readers.get(made.connection) == 1
-            yield made
+            waited = size <= 0 and self._readers.get(heads[row][2]) == 1
+            said_ = _said("held", topic=topic, partition=partition, offset=offset, records=records, waited=waited)
+            yield _step(heads[row], said_)
 
 
-_FETCH: Final = _kinds((ApiKey.FETCH, 0))
-_LOOKED: Final = _kinds(*_PATHS)
+_Head = tuple[Any, ...]
+"""Type: what a ``Step`` has from ``response`` to ``broker``."""
+_Said = tuple[str, tuple[Any, ...], bool]
+"""Type: the ``kind`` of a ``Step``, all after ``broker``, and whether a broker says it, whatever its client id is."""
+_SAID: Final = {name: Step._field_defaults[name] for name in Step._fields[Step._fields.index("broker") + 1 :]}
+
+
+def _said(kind: str, *, broker: bool = False, **values: Any) -> _Said:
+    return kind, tuple((_SAID | values).values()), broker
+
+
+def _step(head: _Head, said: _Said) -> Step:
+    kind, what, broker = said
+    return tuple.__new__(Step, (kind, *head[:-1], broker or head[-1], *what))
+
+
+_WRITES, _TOLD, _HELD = range(3)
+"""What is said of a partition: by a Produce request, by its response, or by a Fetch response."""
+_TEXTS_OF: Final = (R_TOPIC, R_TOPIC_ID, R_TXN)
+_CONTROLS: Final = _kinds(*((api, response) for api in _CONTROL for response in (0, 1)))
+_IS_DATA, _IS_FETCH, _IS_CONTROL = range(1, 4)
+_PART_OF: Final = np.zeros(len(_CONTROLS), np.uint8)
+"""By kind of message: what it is here."""
+_PART_OF[_CONTROLS == 1] = _IS_CONTROL
+_PART_OF[[2 * api + response for api, response in _PATHS]] = _IS_DATA
+_PART_OF[2 * ApiKey.FETCH] = _IS_FETCH
+_LOOKED: Final = (_PART_OF > 0).astype(np.uint8)
 _HEADER: Final = 61
 """Bytes of the header of a batch."""
 
@@ -651,6 +746,7 @@ class _Maker(Maker):
         self._fold = left.fold
         self._fold.events = "events" in schema.names
         self._steps = Steps(run, left)
+        self._gathered = Gathered()
         self._held = Held(self._made)
 
     def _made(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
@@ -658,7 +754,14 @@ class _Maker(Maker):
             yield batch_of(rows, self._schema)
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
-        return self._held.put(self._rows(frames), frames)
+        for some in self._gathered.put(frames, *self._steps.look(frames)):
+            yield from self._held.put(self._rows(some), some)
+        if self._steps.full:
+            yield from self._rest()
+
+    def _rest(self) -> Iterator[pa.RecordBatch]:
+        for some in self._gathered.rest():
+            yield from self._held.put(self._rows(some), some)
 
     def _rows(self, frames: Frames) -> Iterator[dict[str, Any]]:
         fold = self._fold
@@ -669,7 +772,8 @@ class _Maker(Maker):
                 yield from (fold.asks if frame == one.frame else fold.answers)(one)
 
     def rest(self, tracker: Any) -> Iterator[pa.RecordBatch]:
-        return self._held.rest(() if self._later else self._fold.rest())
+        yield from self._rest()
+        yield from self._held.rest(() if self._later else self._fold.rest())
 
 
 def batch_of(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
