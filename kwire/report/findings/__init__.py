@@ -237,7 +237,8 @@ class Finder:
 def _without_explained(found: list[Finding]) -> list[Finding]:
     """Findings without those whose cause another one names.
 
-    A finding explains what began no earlier than a minute before it, and ended no later than a minute after it.
+    A finding explains what began no earlier than a minute before it, and ended no later than a minute after it, of the
+    same client and topic where both name one.
     """
     causes: dict[tuple[Any, ...], list[Finding]] = {}
     for one in found:
@@ -246,7 +247,8 @@ def _without_explained(found: list[Finding]) -> list[Finding]:
 
     def explained(one: Finding) -> bool:
         return any(
-            (one.first_seen or 0) >= (cause.first_seen or 0) - _AROUND
+            (one.topic == cause.topic or None in (one.topic, cause.topic))
+            and (one.first_seen or 0) >= (cause.first_seen or 0) - _AROUND
             and (one.last_seen or 0) <= (cause.last_seen or 0) + _AROUND
             for cause in causes.get((one.rule, one.client_host, one.client_id), ())
         )

@@ -276,6 +276,7 @@ class Hanging(Rule[Limits]):
         "find the producer that does not end its transaction (kafka-transactions.sh find-hanging, then abort), and "
         "see its transaction.timeout.ms; a program that commits by checkpoints may be meant to take so long"
     )
+    explains: tuple[str, ...] = ("held-back-readers",)
     _PLACE = ("topic", "partition")
 
     def __init__(self, limits: Limits) -> None:

@@ -199,7 +199,7 @@ class Rule(Generic[_Limits]):
     """Findings of one severity stand in this order of their rules."""
     advice = ""
     explains: tuple[str, ...] = ()
-    """Rules whose findings about the same client, at the same time, have the same cause: they are left out."""
+    """Rules whose findings of the same time, client and topic have the same cause: they are left out."""
     errors: frozenset[str] = frozenset()
     """Errors of responses that it is about: ``repeated-errors`` leaves them to it."""
     of_values = False

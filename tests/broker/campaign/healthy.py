@@ -44,7 +44,7 @@ def reads_and_writes_in_transactions(x: World) -> None:
     x.feed(topic, 40, 40)
 
 
-@scenario(clients="Java, kafka-python")
+@scenario(clients="Java, kafka-python", true=("held-back-readers",))
 def long_transactions(x: World) -> None:
     """Transactions of 10 s, and readers of what is committed."""
     topic = x.topic(1)
@@ -72,7 +72,7 @@ def compacted_topic(x: World) -> None:
     x.drain(topic, 10, group=x.id("py"))
 
 
-@scenario(clients="kafka-python, Java")
+@scenario(clients="kafka-python, Java", true=("mixed-versions",))
 def many_processes_with_one_id(x: World) -> None:
     """14 producers have the client_id of the application."""
     topic = x.topic(3)

@@ -1218,6 +1218,18 @@ def test_a_transaction_that_ends_now_and_then_does_not_hang() -> None:
     assert one.partition == 0
 
 
+def test_readers_that_a_hanging_transaction_holds_back_are_told_once() -> None:
+    both = Finder(["hanging-transactions", "held-back-readers"], Thresholds())
+    # Of another topic each transaction ends in time: that is a finding of its own, though at the same time.
+    others = [{**row, "topic": "slow", "last_stable_offset": row["at"] // 20, "high_watermark": 99} for row in held(70)]
+    for row in sorted([*held(70), *others], key=lambda one: one["at"]):
+        both.add(*rows("partitions", [row]))
+    assert [(one.rule, one.topic) for one in both.result()] == [
+        ("hanging-transactions", "t"),
+        ("held-back-readers", "slow"),
+    ]
+
+
 def test_records_of_1970_have_another_unit_of_time() -> None:
     seconds = {"timestamp": datetime(1970, 1, 21, tzinfo=UTC)}
     (one,) = found("wrong-times", rows("records", [seconds, seconds | {"topic": None, "topic_id": "i"}][:1]))
