@@ -803,7 +803,9 @@ def _captures() -> Iterator[Attack]:
         lambda: talk(b"".join(sized(struct.pack(">hhih", 18, 0, k, -1)) for k in range(n(14_000))), mss=14),
     )
     yield add(
-        "topic ids, all different", lambda: talk(b"".join(sized(fetch_by_id(k)) for k in range(n(12_000)))), TABLES
+        "topic ids, all different",
+        lambda: talk(GOOD + b"".join(sized(fetch_by_id(k)) for k in range(n(12_000)))),
+        TABLES,
     )
     yield add("requests of one id", lambda: talk(b"".join(sized(ask(1)) for _ in range(n(60_000)))))
     yield add("responses in reverse", lambda: pairs(n(30_000), ask, answer, backwards=True))
@@ -826,7 +828,8 @@ def _captures() -> Iterator[Attack]:
     yield add(
         "frames that are wrong",
         lambda: talk(
-            b"".join(sized(request(3, 0, struct.pack(">ih", 1, 9), number=k, client=b"c")) for k in range(n(40_000)))
+            GOOD
+            + b"".join(sized(request(3, 0, struct.pack(">ih", 1, 9), number=k, client=b"c")) for k in range(n(40_000)))
         ),
     )
     yield add(
