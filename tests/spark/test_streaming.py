@@ -62,6 +62,12 @@ def test_files_are_taken_once_in_order_of_time_within_the_limits_of_a_batch() ->
     assert names(first_offset(), whole, files) == ["a", "b", "c", "d"]
 
 
+def test_an_offset_has_the_times_of_its_files() -> None:
+    files = [file("c", 3), file("b", 2), file("a", 2)]
+    known = Memory.of(take(first_offset(), files)).known
+    assert sorted(known.values()) == [round((BEGIN.timestamp() + at) * 1e6) for at in (2, 2, 3)]
+
+
 def test_late_files_are_taken_unless_they_are_older_than_what_was_forgotten() -> None:
     old = [file(f"{n:04d}", n) for n in range(100, 200)]
     offset = take(first_offset(), old, remember=10)

@@ -80,3 +80,9 @@ def test_damaged_figures_are_an_error(found: Any) -> None:
 def test_what_is_no_report_is_an_error(text: str) -> None:
     with pytest.raises(KwireError, match=r"x: "):
         figures_of_page(text, "x")
+
+
+def test_no_more_than_a_thousand_changes_are_said() -> None:
+    many = {"whole": True, "rows": {f"t{k}": {"requests": 100} for k in range(1500)}}
+    more = {"whole": True, "rows": {f"t{k}": {"requests": 300} for k in range(1500)}}
+    assert len(changes(figures(topics=many), figures(topics=more))) == 1000

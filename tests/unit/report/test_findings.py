@@ -839,6 +839,15 @@ def test_what_a_transaction_commits_counts_when_it_is_committed() -> None:
         alien = {**end(25, False), "transactional_id": "t2"}
         assert read(alien, calls_first=calls_first) == [("offsets-back", 1), ("lag", 19_980)]
 
+    # However many wait for the end of a transaction.
+    asked = commits(*range(900, 0, -1), api="TxnOffsetCommit")
+    finder = Finder(["offsets-back"])
+    finder.add(*rows("calls", [of_transaction("TxnOffsetCommit", k) for k in range(len(asked))]))
+    finder.add(*rows("partitions", asked))
+    finder.add(*rows("calls", [{**end(1000, False), "frame": 1000}]))
+    finder.add(*rows("partitions", [{**watermark(20_000), "at": 2000}]))
+    assert finder.result() == []
+
 
 def test_the_end_of_a_log_is_known_from_what_is_written() -> None:
     def written(offset: int | None, records: int | None, **more: Any) -> Row:
@@ -911,6 +920,9 @@ def test_lag_that_only_grows_is_found_before_it_is_large() -> None:
         ),
     ):
         assert found("lag", rows("partitions", nearly)) == []
+    # A small fall is none.
+    (one,) = found("lag", rows("partitions", behind(0, 500, 450, 1000, 1500)))
+    assert "grew by 1500 in 40 s" in one.summary
     # However long it takes.
     (one,) = found("lag", rows("partitions", behind(*range(0, 9000, 10), every=10)))
     assert "in 8960 s" in one.summary or "in 89" in one.summary
@@ -1067,6 +1079,13 @@ def test_what_may_have_been_written_and_comes_again_is_a_duplicate() -> None:
     assert (one.count, one.client_id, one.topic, one.evidence) == (1, "one", "t", [("x", 2, 1)])
     assert of("NOT_LEADER_OR_FOLLOWER", *again) == []
     assert of("REQUEST_TIMED_OUT", (1, 1, 2), (2, 1, 2)) == []
+    # Whoever sends it again is another client.
+    for other in ("a", "two"):
+        told = {**answers(1, "Produce")[0], "connection": 2, "at": 9, "latency_ms": 1.0, "client_id": other}
+        batches, _, ends = resent((1, 1, 1), (4, 1, 2))
+        assert found("duplicate-produces", rows(*batches), rows("frames", [told]), rows(*ends)) == []
+    (one,) = found("duplicate-produces", *(rows(*each) for each in resent((1, 1, 1), (4, 1, 2))))
+    assert one.count == 1
     # However far apart they are in batches: each is found once.
     many = [(k / 10, k / 10, 1) for k in range(30)]
     (one,) = found("duplicate-produces", *(rows(*each) for each in resent(*many, (9, 2, 2), (9, 2.5, 2), answered=1.9)))
@@ -1191,6 +1210,11 @@ def test_what_rules_remember_is_counted() -> None:
     assert finder.kept() - few <= 200
 
 
+def test_what_is_kept_is_counted_four_deep() -> None:
+    for one, kept in (({}, 0), ({"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}}, 4), ([[[[[[1, 2]]]]]], 4), (["text"], 1)):
+        assert findings._kept(one) == kept
+
+
 def test_each_stall_of_a_broker_counts_once_however_many_wait() -> None:
     made = [*quick(0, 20, 40), *((0.1 + k / 10, 6.0, k) for k in range(5)), *((21.0, 25.0, k) for k in range(2))]
     (one,) = found("stalled-brokers", rows("frames", waited(*made)))
@@ -1294,6 +1318,13 @@ def test_a_request_and_its_response_need_not_come_in_the_same_batch() -> None:
     name, batch = rows("partitions", crumbs(700, ahead=1000))
     for first in range(0, batch.num_rows, 3):
         finder.add(name, batch.slice(first, 3))
+    (one,) = finder.result()
+    assert one.count == 700
+    # Of many partitions, all requests come before all responses.
+    made = [{**row, "partition": k // 2} for k, row in enumerate(crumbs(700, ahead=1000))]
+    finder = Finder(["small-fetches"])
+    for half in (made[::2], made[1::2]):
+        finder.add(*rows("partitions", half))
     (one,) = finder.result()
     assert one.count == 700
 

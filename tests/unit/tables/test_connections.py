@@ -25,7 +25,7 @@ from valid_batches import valid
 
 from kwire import capture
 from kwire.capture.tracker import Tracker
-from kwire.tables import table
+from kwire.tables import connections, table
 from kwire.tables.connections import MOST_CLIENT_IDS
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -361,6 +361,8 @@ def test_tunnels_are_told() -> None:
     told = {tuple(row["tunnels"]) for row in rows(data) if row["tunnels"]}
     assert told
     assert all(tunnel.startswith("vxlan:") for tunnels in told for tunnel in tunnels)
+    # A key of GRE may have any 32 bits.
+    assert [connections._tunnel(key) for key in (0, 0xFFFFFFFF)] == ["tunnel:0", "tunnel:4294967295"]
 
 
 # The rest
