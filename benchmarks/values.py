@@ -1,6 +1,7 @@
 """Avro values to Arrow: kwire, fastavro, pyruhvro.
 
     python benchmarks/values.py [--rounds 5] [--rows 1000000] [--only TEXT] [--json OUT]
+    python benchmarks/values.py --one CONTESTANT --only nested      # the first call of a process
 
 Each case is a column of Avro values without framing, all of one schema. ``flat`` has a record of 12 fields, ``nested``
 one of 40, with records, arrays, a map, nullable fields and logical types. Contestants:
@@ -10,8 +11,14 @@ one of 40, with records, arrays, a map, nullable fields and logical types. Conte
   reads a tenth of the rows, and its time counts ten times.
 - pyruhvro: ``deserialize_array``. Like fastavro it takes a list of bytes, which is made of the column first.
 
-Interleaved in one process; figures are medians over the rounds, in nanoseconds of processor time per value (of all
-threads). "x" is how many times as long the other one takes. What they make is compared before.
+Interleaved in one process, in nanoseconds of processor time per value (of all threads). In each round each
+contestant has ``CALLS`` calls one after the other, as one who reads column after column has them: what a call has made
+is freed before the next. "first" is the first of them, after the others have had the memory, and "next" the others.
+Figures are medians over the rounds. "x" is how many times as long the other one takes. What they make is compared
+before.
+
+With ``--one``, one contestant reads a few values, and then the column once: run it for each of them in turn. The pages
+of its memory are new then.
 """
 
 from __future__ import annotations
@@ -36,6 +43,8 @@ from kwire.values.avro import Schema, decode, parse
 
 OBJECTS = 10
 """One in so many rows is read as an object."""
+CALLS = 3
+"""Calls of a contestant in a round."""
 DISTINCT = 50_000
 """Values that are different. A column has them again and again."""
 
@@ -192,6 +201,9 @@ def by_pyruhvro(one: Case) -> pa.RecordBatch:
     return pyruhvro.deserialize_array(one.values.to_pylist(), json.dumps(one.schema))
 
 
+CONTESTANTS: dict[str, Callable[[Case], Any]] = {"kwire": by_kwire, "fastavro": by_fastavro, "pyruhvro": by_pyruhvro}
+
+
 def timed(run: Callable[[Case], Any], one: Case) -> float:
     """Nanoseconds of processor time for each value."""
     began = time.process_time_ns()
@@ -214,6 +226,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--only", default="")
+    parser.add_argument("--one", choices=CONTESTANTS)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     results = []
@@ -221,24 +234,31 @@ def main() -> None:
         if args.only not in name:
             continue
         one = case(name, schema, args.rows)
-        few = Case(name, schema, one.values.slice(0, max(1, len(one.values) // OBJECTS)))
-        contestants: dict[str, Callable[[], float]] = {
-            "kwire": lambda one=one: timed(by_kwire, one),  # type: ignore[misc]
-            "fastavro": lambda few=few: timed(by_fastavro, few),  # type: ignore[misc]
-            "pyruhvro": lambda one=one: timed(by_pyruhvro, one),  # type: ignore[misc]
-        }
+        cases = dict.fromkeys(CONTESTANTS, one)
+        cases["fastavro"] = Case(name, schema, one.values.slice(0, max(1, len(one.values) // OBJECTS)))
         with using(MACHINE):
+            if args.one:
+                CONTESTANTS[args.one](Case(name, schema, one.values.slice(0, 1000)))
+                print(f"{name}: {args.one} {timed(CONTESTANTS[args.one], cases[args.one]):.1f} ns, first of a process")
+                continue
             check(one)
-            found: dict[str, list[float]] = {each: [] for each in contestants}
+            first: dict[str, list[float]] = {each: [] for each in CONTESTANTS}
+            later: dict[str, list[float]] = {each: [] for each in CONTESTANTS}
             for _ in range(args.rounds):
-                for each, run in contestants.items():
-                    found[each].append(run())
-        medians = {each: statistics.median(times) for each, times in found.items()}
+                for each, run in CONTESTANTS.items():
+                    times = [timed(run, cases[each]) for _ in range(CALLS)]
+                    first[each].append(times[0])
+                    later[each].extend(times[1:])
         size = one.values.nbytes / len(one.values)
         print(f"{name}: {len(one.values):,} values of {size:.0f} bytes")
-        for each, median in medians.items():
-            print(f"  {each:10} {median:9.1f} ns   x{median / medians['kwire']:.1f}")
-        results.append({"case": name, "rows": len(one.values), "bytes": size, "ns": medians})
+        found = {}
+        for words, every in (("first", first), ("next", later)):
+            found[words] = {each: statistics.median(times) for each, times in every.items()}
+            for each, median in found[words].items():
+                low, high = min(every[each]), max(every[each])
+                ratio = median / found[words]["kwire"]
+                print(f"  {words:6}{each:10} {median:9.1f} ns ({low:.1f} to {high:.1f})   x{ratio:.1f}")
+        results.append({"case": name, "rows": len(one.values), "bytes": size, "ns": found})
     if args.json:
         args.json.write_text(json.dumps(results, indent=1) + "\n")
 
