@@ -11,6 +11,10 @@ With ``--spark``, a Parquet file of ``--rows`` such values is decoded by ``kwire
 prefix, by ``from_avro`` of spark-avro, whose jar is given. Both are written to Spark's ``noop`` sink, in turn, with two
 tasks. CPU time is that of all processes (Linux). Two more show what no decoder in Python can save: reading the file
 alone, and an Arrow UDF that does nothing but return a column of the same type, which it has ready.
+
+Then two files of the capture are read by kwire's source, in two tasks, with the five columns: with typed values, and
+with values as bytes, of which ``from_avro`` decodes what follows the prefix. What both say of all values is compared
+before.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,10 +48,15 @@ from capture import PAIRS
 from capture import case as capture_of
 from values import FLAT, case
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 COLUMNS = ["topic", "partition", "offset", "timestamp", "value"]
 PER_BATCH = 1000
 MOST = 10_000
 """Rows of an Arrow batch of Spark, unless it is told another number."""
+OF_SPARK = 30
+"""Megabytes of each of two captures that Spark reads."""
 SCHEMA = Written("avro", json.dumps(FLAT), id=1, subject="orders-value", version=1)
 
 
@@ -172,7 +181,45 @@ def in_spark(jar: str, rows: int, rounds: int) -> None:
             "the column alone": noop(frame.select(sql.length("value"))),
         }
         in_turn(cases, rounds, spent_by_all)
+        captures_in_spark(spark, folder, rounds)
     spark.stop()
+
+
+def captures_in_spark(spark: SparkSession, folder: str, rounds: int) -> None:
+    """Captures with values, by kwire's source: typed, and as bytes for spark-avro."""
+    from pyspark.sql import functions as sql
+    from pyspark.sql.avro.functions import from_avro
+
+    import kwire.spark
+
+    kwire.spark.register(spark)
+    data = captured(OF_SPARK)
+    for place in ("captures", "schemas"):
+        Path(folder, place).mkdir()
+    for number in range(2):
+        Path(folder, "captures", f"{number}.pcap").write_bytes(data)
+    for name in ("1", "orders-value"):
+        Path(folder, "schemas", f"{name}.avsc").write_text(json.dumps(FLAT))
+    source = spark.read.format("kwire").options(table="records", topics="orders", columns=",".join(COLUMNS))
+    as_bytes = source.load(f"{folder}/captures")
+    typed = source.options(values="typed", schemas=f"{folder}/schemas").load(f"{folder}/captures")
+    value = from_avro(sql.expr("substring(value, 6)"), json.dumps(FLAT)).alias("value")
+    decoded = as_bytes.select(*COLUMNS[:-1], value)
+    checked = [sql.count("value.id"), sql.sum("value.id"), sql.sum("value.items"), sql.max("value.customer")]
+    said = typed.agg(*checked).collect()
+    assert said == decoded.agg(*checked).collect()
+    assert said[0][0] == as_bytes.count() > 0
+    print(f"captures of {2 * len(data) / 1e6:.0f} MB, {said[0][0]:,} values")
+
+    def noop(found: Any) -> Callable[[], None]:
+        return lambda: found.write.format("noop").mode("overwrite").save()
+
+    cases = {
+        "bytes, from_avro (spark-avro)": noop(decoded),
+        "typed values (kwire)": noop(typed),
+        "bytes": noop(as_bytes),
+    }
+    in_turn(cases, rounds, spent_by_all)
 
 
 def main() -> None:
