@@ -195,7 +195,7 @@ class Deliveries:
         """How many ranges it knows."""
         return 1 + len(self.held) + len(self.ended)
 
-    def heard(self, now: int | None, topic: list[str | None]) -> list[Row | Plain]:
+    def heard(self, now: int | None, topic: list[str | None]) -> list[Plain]:
         """Takes a frame that names this partition. Gives the rows of locks that are over."""
         self.now = now
         self.topic = topic if topic[0] else self.topic
@@ -297,7 +297,8 @@ class Deliveries:
 
     def _acknowledged(self, first: int, last: int, type_: int, member: str, lock: int) -> list[Row | Plain]:
         outcome = _TYPES[type_] if 0 <= type_ < len(_TYPES) else str(type_)
-        done, made = first, []
+        done = first
+        made: list[Row | Plain] = []
         some = self._taken(first, last, member)
         if len(some) > 1:
             some.sort(key=lambda each: each.first)
@@ -317,7 +318,7 @@ class Deliveries:
             made.append(self._unknown(done, last, member, outcome))
         return made
 
-    def _acquired(self, first: int, last: int, count: int, step: Step, member: str) -> list[Row | Plain]:
+    def _acquired(self, first: int, last: int, count: int, step: Step, member: str) -> list[Plain]:
         made = [self._ends(one, "taken_back", self.now) for one in self._taken(first, last)] if self.held else []
         lock = max(0, step.said["lock"])
         until = None if self.now is None or not lock else self.now + lock * MS
@@ -417,7 +418,8 @@ class Shares(Fold):
         return part
 
     def _asked(self, step: Step) -> list[Row | Plain]:
-        said, made = step.said, []
+        said = step.said
+        made: list[Row | Plain] = []
         member, epoch = said["member"] or "", said["epoch"]
         before = self.sessions.pop(member, None)
         lost = -1 if before is None else before.lost
@@ -440,7 +442,8 @@ class Shares(Fold):
         return made
 
     def _answered(self, step: Step, request: Step) -> list[Row | Plain]:
-        asked, made = request.said, []
+        asked = request.said
+        made: list[Row | Plain] = []
         member = asked["member"] or ""
         session = self.sessions.get(member)
         acks = {_place(topic, partition): some for topic, partition, some in asked["acks"]}

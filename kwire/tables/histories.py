@@ -102,18 +102,13 @@ class _Maker(Maker):
         self._gathered = Gathered()
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
-        there = self._steps.wanted(frames)
-        copied = None
-        if self._columns is not None:
-            rows = np.flatnonzero(there)
-            slow = self._columns.look(frames, rows)
-        speaking = self._topics.speaking(frames)
-        if len(speaking):
-            there[speaking] = True
+        there, copied = self._steps.wanted(frames), None
+        mine = np.flatnonzero(there)
+        there[self._topics.speaking(frames)] = True
         wanted = np.flatnonzero(there)
-        if self._columns is not None and len(rows):
+        if self._columns is not None and len(mine):
             copied = np.ones(len(wanted), bool)
-            copied[np.searchsorted(wanted, rows)] = slow
+            copied[np.searchsorted(wanted, mine)] = self._columns.look(frames, mine)
         for some in self._gathered.put(frames, wanted, copied):
             yield from self._made(some)
         if self._columns is not None and self._columns.full:
@@ -251,7 +246,7 @@ def _batches(rows: list[Any], schema: pa.Schema, plain: tuple[str, ...]) -> Iter
         values = [there.get(one.name, none) for one in schema]
     else:
         named = [dict(zip(plain, row, strict=True)) if isinstance(row, tuple) else row for row in rows]
-        values = [[row.get(one.name) for row in named] for one in schema]
+        values = [tuple(row.get(one.name) for row in named) for one in schema]
     size = sum(_size(column, one.type) for column, one in zip(values, schema, strict=True))
     if size > _BATCH_SIZE and len(rows) > 1:
         half = len(rows) // 2

@@ -105,7 +105,7 @@ class Failure:
 class Copies:
     """Texts that programs found, copied out of their windows: rows of what was emitted stay good without these.
 
-    ``data``: where the texts are now.
+    ``registers``: those that have texts.
     """
 
     def __init__(self, registers: Iterable[int]) -> None:
@@ -114,6 +114,7 @@ class Copies:
 
     @property
     def data(self) -> Array:
+        """The bytes of all of them."""
         return self._table.pool
 
     @property

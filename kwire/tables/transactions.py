@@ -321,8 +321,8 @@ class Steps:
             asks = job_column(rows) == _WRITES
             starts, lengths = value_column(rows, R_RECORDS)[asks], length_column(rows, R_RECORDS)[asks]
             # A request has no error and no offsets.
-            found = zip((R_ERROR, R_OFFSET, R_WATERMARK), _first_batches(frames.data, starts, lengths), strict=True)
-            for register, values in found:
+            producers, epochs, counts = _first_batches(frames.data, starts, lengths)
+            for register, values in ((R_ERROR, producers), (R_OFFSET, epochs), (R_WATERMARK, counts)):
                 value_column(rows, register)[asks] = [ABSENT if one is None else one for one in values]
             self._copies.copy(frames.data, rows)
             self._waiting.append((frames.numbers[of_frame], rows))
@@ -344,7 +344,7 @@ class Steps:
         yield from ((step.frame, 0, step) for step in self._controls(frames))
         order = np.argsort(frames.numbers)
         numbers = frames.numbers[order]
-        ready = [one for one in self._waiting if one[0].max() <= numbers[-1]]
+        ready = [one for one in self._waiting if one[0].max() <= numbers.max(initial=-1)]
         if ready:
             of_frame = order[np.searchsorted(numbers, np.concatenate([one[0] for one in ready]))]
             said = np.concatenate([one[1] for one in ready])
