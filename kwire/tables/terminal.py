@@ -29,7 +29,7 @@ SAMPLE: Final = 200
 _INDENT: Final = 2
 """Cells before the further lines of a row."""
 _ALIGNED: Final = 60
-"""Cells of a flexible column in a file or a pipe. What follows a longer text stands further right."""
+"""Cells of a flexible column in a file or a pipe, but for the last. What follows a longer text stands further right."""
 _ROWS_AT_ONCE: Final = 1000
 
 
@@ -212,7 +212,7 @@ class TableWriter:
         self._lines = [(list(range(len(self._columns))), 0)]
         if not self._file.isatty():
             self._wide = [
-                least if column.shrink is None and not column.wrap else min(least, _ALIGNED)
+                min(least, _ALIGNED) if (column.shrink or column.wrap) and column is not self._columns[-1] else least
                 for column, least in zip(self._columns, widths(self._columns, cells, 1 << 30), strict=True)
             ]
             return
