@@ -79,6 +79,20 @@ def _named(group: Group, number: str, instance: str | None) -> Member | None:
     return next((one for one in group.members.values() if one.instance == instance), None)
 
 
+def _is_past(group: Group, generation: int) -> bool:
+    """Whether the group is in a later generation than an answer is of.
+
+    Where a connection waits for packets that are missing, those of the other members are read before. A group that
+    everybody has left begins anew with the first generation.
+    """
+    return group.epoch is not None and 1 < generation < group.epoch
+
+
+def _who(number: str, wants: Said) -> Row:
+    """The columns of a member as a request names it."""
+    return {"member_id": number, "group_instance_id": wants["instance"]}
+
+
 # --- JoinGroup --------------------------------------------------------------------------------------------------------
 
 
@@ -113,8 +127,14 @@ def _joined(group: Group, step: Step, request: Step) -> Iterator[Row]:
             group.took_back(request)
         yield from group.fenced(step, wants, said["code"])
         return
-    one = _who_joined(group, said, request)
     generation = said["generation"]
+    if _is_past(group, generation):
+        group.took_back(request)
+        there = group.members.get(said["member"])
+        first = not wants["member"] or (there is not None and there.epoch is None and there.parts is not None)
+        yield group.row("joined" if first else "rejoined", **_who(said["member"], wants), epoch=generation)
+        return
+    one = _who_joined(group, said, request)
     new = one.epoch is None and (one.parts is not None or generation == 1)
     if said["assignor"]:
         group.assignor = said["assignor"]
@@ -195,6 +215,9 @@ def _synced(group: Group, step: Step, request: Step) -> Iterator[Row]:
     said, wants = step.said, request.said
     if said["code"]:
         yield from _told(group, wants, said["code"], step)
+        return
+    if _is_past(group, wants["generation"]):
+        yield group.row("synced", **_who(wants["member"], wants), epoch=wants["generation"])
         return
     yield from _confirmed(group, wants["generation"], done=True)
     if said["assignor"] or wants["assignor"]:
