@@ -14,16 +14,17 @@ Rules kept here:
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Final, overload
+from typing import Any, Final, Protocol, overload
 
 import numpy as np
 
 from kwire.errors import DecodeError, LimitError, UnsupportedVersionError
 from kwire.kernels.columns import Columns, Seen, columns_of, frame_columns
 from kwire.kernels.engine import MACHINE, Engine, choose
+from kwire.kernels.gathering import gather
 from kwire.kernels.judging import NOT_SUPPORTED, UNREADABLE, is_too_new, left_over
 from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Status, joined, taken
 from kwire.kernels.numbers import grown
@@ -36,7 +37,7 @@ from kwire.tls.suites import suite
 from kwire.tls.verdicts import Verdict
 from kwire.tls.versions import version_name
 
-__all__ = ["REASONS", "SMALL_WINDOW", "Endpoint", "Frame", "Frames", "Gathered", "host", "sentence", "text_of"]
+__all__ = ["REASONS", "SMALL_WINDOW", "Endpoint", "Frame", "Frames", "Gathered", "Looker", "host", "sentence", "text_of"]
 
 Array = Any
 
@@ -266,10 +267,14 @@ class Frames:
         return made, seen
 
     def with_body(self, kinds: Array) -> Array:
-        """Which have their body, or a part of it, and are of a kind that ``kinds`` wants (see ``with_body_of``)."""
-        there = np.empty(len(self), np.uint8)
-        choose(0)(with_body_of)(self.table, kinds, there)
-        return there.view(bool)
+        """Which have their body, or a part of it, and are of a kind for which ``kinds`` has 1. Others have 0 there."""
+        return self.parts_of(kinds).view(bool)
+
+    def parts_of(self, kinds: Array) -> Array:
+        """What ``kinds`` (uint8) has for the kind of each that has its body, or a part of it (see ``with_body_of``)."""
+        found = np.empty(len(self), np.uint8)
+        choose(0)(with_body_of)(self.table, kinds, found)
+        return found
 
     def chosen(self, rows: Array) -> Frames:
         """Some of them: the frames with these numbers, or a column that says which."""
@@ -331,27 +336,56 @@ class Frames:
         return self.data[off : off + seen].tobytes() if off >= 0 else b""
 
 
+class Looker(Protocol):
+    """Wants frames of several windows at once.
+
+    ``kinds``: 1 for the kinds of frames that ``look`` is given (uint8, by twice the API key, one more for responses).
+    """
+
+    kinds: Array
+
+    @property
+    def full(self) -> bool:
+        """Whether what was found and waits takes much memory."""
+
+    def look(self, frames: Frames, rows: Array, there: Array, copied: Array) -> None:
+        """Looks at a window while its bytes are there. ``rows``: the frames of ``kinds`` that have a body.
+
+        Marks the frames that it wants, ``there``, and those of which it wants the bytes, in ``copied`` too. Both are
+        columns of bool. Others may have marked some.
+        """
+
+
 class Gathered:
     """Frames of several windows, as one ``Frames``: to look at a few takes as long as to look at thousands.
 
     Those of small windows do not wait: somebody may follow a capture that is being made. Nor do large ones: they would
-    be copied.
+    be copied. ``lookers`` (8 at most) say which frames they want. Each is given those of all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lookers: Sequence[Looker]) -> None:
+        self._lookers = lookers
+        self._kinds = np.zeros(max((len(one.kinds) for one in lookers), default=0), np.uint8)
+        for number, one in enumerate(lookers):
+            self._kinds[: len(one.kinds)] |= one.kinds << number
         self._tables: list[Array] = []
-        self._data: list[bytes] = []
+        self._data: list[Array] = []
         self._size = self._rows = self._windows = 0
         self._latest: tuple[Array, Array, Array] | None = None
 
-    def put(self, frames: Frames, rows: Array, copied: Array | None = None) -> Iterator[Frames]:
-        """Takes some frames of a window. Gives those of windows that have waited for long enough, in order.
+    def put(self, frames: Frames) -> Iterator[Frames]:
+        """Takes a window. Gives those that have waited for long enough, in order.
 
-        A ``Frames`` that is given may have others than those that were wanted. ``copied``: which of ``rows`` have their
-        bytes there (a column, None: all). The others have none if they have waited.
+        A ``Frames`` that is given may have others than those that were wanted. Those whose bytes nobody wanted have
+        none if they have waited.
         """
-        which = rows if copied is None else rows[copied]
-        size = int(frames["seen"][which].sum())
+        if not self._lookers:
+            return
+        there, copied = np.zeros((2, len(frames)), bool)
+        parts = frames.parts_of(self._kinds)
+        for number, one in enumerate(self._lookers):
+            one.look(frames, np.flatnonzero(parts & 1 << number), there, copied)
+        size = int(frames["seen"][copied].sum())
         alone = size > GATHERED_BYTES or frames.size < SMALL_WINDOW
         # Another table of connections may have others at the same place.
         if alone or (self._latest is not None and self._latest[0] is not frames._connections):
@@ -359,24 +393,19 @@ class Gathered:
         if alone:
             yield frames
             return
-        if len(rows):
-            table = taken(frames.table, rows)
-            lengths = table["seen"]
-            if copied is not None:
-                lengths = np.where(copied, lengths, 0)
-            if size:
-                data = memoryview(frames.data)
-                begins, ends = table["off"].tolist(), (table["off"] + lengths).tolist()
-                self._data.append(b"".join([data[at:end] for at, end in zip(begins, ends, strict=True)]))
-            places = self._size + np.cumsum(lengths) - lengths
-            table["off"] = places if copied is None else np.where(copied, places, -1)
+        count = int(np.count_nonzero(there))
+        if count:
+            table, data = np.empty(count, frames.table.dtype), np.empty(size, np.uint8)
+            choose(0)(gather)(frames.table, frames.data, there, copied, self._size, table, data)
             self._tables.append(table)
+            self._data.append(data)
             self._size += size
-            self._rows += len(rows)
+            self._rows += count
             # Not its bytes: their memory is that of the next window.
             self._latest = (frames._connections, frames._names, frames._pool)
         self._windows += 1
-        if self._windows >= GATHERED_WINDOWS or self._size > GATHERED_BYTES or self._rows > GATHERED_ROWS:
+        many = self._windows >= GATHERED_WINDOWS or self._size > GATHERED_BYTES or self._rows > GATHERED_ROWS
+        if many or any(one.full for one in self._lookers):
             yield from self.rest()
 
     def rest(self) -> Iterator[Frames]:
@@ -385,7 +414,7 @@ class Gathered:
         self._latest, self._tables, self._data = None, [], []
         self._size = self._rows = self._windows = 0
         if latest is not None:
-            yield Frames(joined(tables), np.frombuffer(b"".join(data), np.uint8), *latest)
+            yield Frames(joined(tables), np.concatenate(data), *latest)
 
 
 GATHERED_WINDOWS: Final = 16

@@ -97,7 +97,8 @@ def _records() -> None:
 
     from kwire import log
     from kwire.kernels.engine import MACHINE
-    from kwire.kernels.layouts import FRAME
+    from kwire.kernels.gathering import REGISTERS, gather, of_transactions
+    from kwire.kernels.layouts import CONNECTION, FRAME
     from kwire.kernels.names import NameTable, fill_lookup
     from kwire.kernels.ordering import with_body_of
     from kwire.kernels.partitions import count_records, deliveries, int_lists
@@ -118,6 +119,12 @@ def _records() -> None:
     MACHINE(count_records)(nothing, np.zeros((0, 4), np.int64), none, none.copy(), none.copy())
     MACHINE(deliveries)(nothing, np.zeros((0, 2), np.int64), none, none.copy(), none.copy())
     MACHINE(int_lists)(nothing, none, none, none, none.copy(), np.zeros(0, np.int32))
+    frames, found = np.zeros(0, FRAME), np.zeros((0, 1 + 2 * REGISTERS), np.int64)
+    marks = np.zeros(1, np.uint8)
+    MACHINE(gather)(frames, nothing, marks.view(bool)[:0], marks.view(bool)[:0], 0, frames, nothing)
+    MACHINE(of_transactions)(
+        nothing, found, none, frames, np.zeros(0, CONNECTION)["number"], marks, found.copy(), none.copy()
+    )
     MACHINE(with_body_of)(np.zeros(0, FRAME), np.zeros(1, np.uint8), np.zeros(0, np.uint8))
     MACHINE(uniform)(np.zeros((1, 1), np.int64), np.zeros(1, np.uint8))
     headers(nothing)

@@ -141,8 +141,9 @@ class Steps:
         self.limits = limits
         self._secrets = secrets
         self._reads = reads
-        self._kinds = np.zeros(max(reads) + 1, np.uint8)
-        self._kinds[list(reads)] = 1
+        self.kinds: Array = np.zeros(max(reads) + 1, np.uint8)
+        """1 for the kinds that have a reader (uint8)."""
+        self.kinds[list(reads)] = 1
         self._bodies = NameTable()
         self.known: dict[int, Found] = {}
         """What bodies say that were read before, by ``Window.alike``."""
@@ -151,7 +152,7 @@ class Steps:
 
     def wanted(self, frames: Frames) -> Array:
         """Which frames have a part in this history, as a column."""
-        there: Array = frames.with_body(self._kinds) & (frames["version"] >= 0)
+        there: Array = frames.with_body(self.kinds) & (frames["version"] >= 0)
         return there
 
     def of(

@@ -102,17 +102,17 @@ def by_order(
 
 @kernel
 def with_body_of(rows: Array, kinds: Array, there: Array) -> None:
-    """``there`` becomes 1 for the rows of a wanted kind whose body the capture has, or a part of it. Else it becomes 0.
+    """``there`` becomes what ``kinds`` has for the rows whose body the capture has, or a part of it. Else it becomes 0.
 
-    ``kinds`` says which are wanted, by twice the API key, one more for responses. Those after its end are not wanted.
+    ``kinds`` is by twice the API key, one more for responses. It has 0 for those after its end.
     """
     for k in range(rows.shape[0]):
         row = rows[k]
         kind = 2 * row.api + row.response
         status = row.status
         in_part = (status == Status.CUT_OFF or status == Status.GAP) and row.off >= 0
-        wanted = 0 <= kind < kinds.shape[0] and kinds[kind] == 1
-        there[k] = 1 if wanted and (status == Status.OK or in_part) else 0
+        known = 0 <= kind < kinds.shape[0] and (status == Status.OK or in_part)
+        there[k] = kinds[kind] if known else 0
 
 
 @kernel

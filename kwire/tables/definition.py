@@ -58,9 +58,15 @@ class Maker:
     """Makes the rows of one table of one capture. ``frames`` are to come in the order of the capture.
 
     ``sees_all``: it is given all frames, since it learns from others, and applies ``Run.only`` to frames and topics.
+    ``kinds``: it is a ``kwire.capture.frames.Looker``. Then ``batches`` is given what ``Gathered`` gives.
     """
 
     sees_all = False
+    kinds: Any = None
+    full = False
+
+    def look(self, frames: Frames, rows: Any, there: Any, copied: Any) -> None:
+        """That of ``Looker``, for a maker that has ``kinds``."""
 
     @property
     def short(self) -> bool:

@@ -15,7 +15,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from kwire.capture.frames import SMALL_WINDOW, Frames, Gathered
+from kwire.capture.frames import SMALL_WINDOW, Frames
 from kwire.capture.tracker import Tracker
 from kwire.history.fold import OF_FRAME, History, Plain, Row, Story
 from kwire.history.steps import Found, Steps, packed
@@ -99,26 +99,19 @@ class _Maker(Maker):
             story = run.memory[history.name] = Story(history)
         self._story: Story = story
         self._held = Held(partial(in_batches, schema=schema, plain=(*OF_FRAME, *history.plain)))
-        self._gathered = Gathered()
+        self.kinds = self._steps.kinds
+
+    @property
+    def full(self) -> bool:
+        return self._columns is not None and self._columns.full
+
+    def look(self, frames: Frames, rows: Array, there: Array, copied: Array) -> None:
+        speaking = self._topics.speaking(frames)
+        there[speaking] = copied[speaking] = True
+        there[rows] = True
+        copied[rows if self._columns is None else rows[self._columns.look(frames, rows)]] = True
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
-        there, copied = self._steps.wanted(frames), None
-        mine = np.flatnonzero(there)
-        there[self._topics.speaking(frames)] = True
-        wanted = np.flatnonzero(there)
-        if self._columns is not None and len(mine):
-            copied = np.ones(len(wanted), bool)
-            copied[np.searchsorted(wanted, mine)] = self._columns.look(frames, mine)
-        for some in self._gathered.put(frames, wanted, copied):
-            yield from self._made(some)
-        if self._columns is not None and self._columns.full:
-            yield from self._rest()
-
-    def _rest(self) -> Iterator[pa.RecordBatch]:
-        for some in self._gathered.rest():
-            yield from self._made(some)
-
-    def _made(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         self._topics.learn(frames)
         columns = None if self._columns is None else partial(self._columns, steady=not self._topics.learnt)
         window = self._steps.of(frames, self._topics.name, self._heads, columns)
@@ -141,7 +134,6 @@ class _Maker(Maker):
         return self._held.put(rows, frames)
 
     def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
-        yield from self._rest()
         more = self._story.over() if self._at_end and not self._as_steps else iter(())
         yield from self._held.rest(more)
 

@@ -236,6 +236,7 @@ class _Filtered(Maker):
             if one not in schema.names:
                 schema = schema.append(pa.field(API, pa.int16()) if one == API else table.schema.field(one))
         self._maker = table.maker(schema, run)
+        self.kinds, self.look = self._maker.kinds, self._maker.look  # type: ignore[method-assign]
         self._speaks: Maker | None = None
         if only.topics is not None and not self._maker.sees_all and self._by is None:
             # Which frames speak of a topic is known by what they say of its partitions.
@@ -255,6 +256,10 @@ class _Filtered(Maker):
 
     def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
         yield from self._rows(self._maker.rest(tracker))
+
+    @property
+    def full(self) -> bool:
+        return self._maker.full
 
     def notes(self) -> list[str]:
         return self._maker.notes()
@@ -283,16 +288,22 @@ def _batches(
     on_end: Callable[[Tracker], None] | None,
     on_account: Callable[[list[Line]], None] | None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
+    from kwire.capture.frames import Gathered
+
     error: CaptureError | None = None
+    lookers = {one: maker for one, maker in makers.items() if maker.kinds is not None}
+    others = {one: maker for one, maker in makers.items() if maker.kinds is None}
+    gathered = Gathered(list(lookers.values()))
     try:
         for frames in reading:
-            for one, maker in makers.items():
-                yield from _filled(one, maker.batches(frames))
+            yield from _made(others, [frames])
+            yield from _made(lookers, gathered.put(frames))
             # The next window takes as much memory, and so do the rows of the end.
             del frames
     except CaptureError as problem:
         error = CaptureError(problem.message, file=name or None, offset=problem.offset)
         error.__cause__ = problem.__cause__
+    yield from _made(lookers, gathered.rest())
     for one, maker in makers.items():
         yield from _filled(one, maker.rest(reading.tracker))
     # Not if the caller stopped early: what was left out is known only at the end.
@@ -305,6 +316,12 @@ def _batches(
         on_account(reading.tracker.account())
     if error is not None:
         raise error
+
+
+def _made(makers: Mapping[str, Maker], windows: Iterable[Frames]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    for frames in windows:
+        for one, maker in makers.items():
+            yield from _filled(one, maker.batches(frames))
 
 
 def _filled(one: str, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -25,9 +25,14 @@ import numpy as np
 import pyarrow as pa
 
 from kwire import stored
-from kwire.capture.frames import GATHERED_BYTES, Frame, Frames, Gathered
+from kwire.capture.frames import GATHERED_BYTES, Frame, Frames
 from kwire.errors import KwireError
 from kwire.history.transactions import STATUSES, Step, Transactions, Write
+from kwire.kernels.engine import choose
+from kwire.kernels.gathering import (
+    HELD, R_ERROR, R_INDEX, R_OFFSET, R_RECORDS, R_TOPIC, R_TOPIC_ID, R_TXN, R_WATERMARK, REGISTERS, TOLD, WRITES,
+    mark_of, of_transactions,
+)  # fmt: skip
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
 from kwire.protocol.error_codes import error_name
@@ -123,13 +128,13 @@ _LARGEST: Final = 512
 """and bytes of the largest of them."""
 _BATCHED: Final = 4
 """The version of AddPartitionsToTxn from which brokers send it, for several transactions."""
+_MARKS: Final = 1 << 16
+"""Places of marks."""
 _MOST_ASKED: Final = 1 << 14
 """Produce requests that wait for their response."""
 _MOST_READERS: Final = 1 << 16
 """Connections whose isolation is remembered."""
 
-_REGISTERS: Final = 8
-R_TOPIC, R_TOPIC_ID, R_INDEX, R_RECORDS, R_ERROR, R_OFFSET, R_WATERMARK, R_TXN = range(_REGISTERS)
 _PRODUCED: Final = "topic_data.partition_data."
 _ANSWERED: Final = "responses.partition_responses."
 _FETCHED: Final = "responses.partitions."
@@ -270,7 +275,7 @@ class Steps:
         self._topics = Topics(run.topics, secrets=secrets, learns=run.learns)
         self._spelled = Spelled()
 
-        self._programs = Programs(partial(_program, secrets), _REGISTERS)
+        self._programs = Programs(partial(_program, secrets), REGISTERS)
         self._isolation = Programs(partial(_isolation_program, secrets), 1)
         self._asked, self._readers = left.asked, left.readers
         self._clients: dict[tuple[int, int], tuple[Any, ...]] = {}
@@ -279,54 +284,46 @@ class Steps:
         self._copies = Copies(_TEXTS_OF)
         self._waiting: list[tuple[Array, Array]] = []
         """Numbers of frames, and what was found in them: ``_KIND`` in place of a job."""
-        self._asking: set[tuple[int, int]] = set()
-        """Requests of transactions among them, by connection and correlation id."""
+        self._marks = np.zeros(_MARKS, np.uint8)
+        """1 for requests of transactions that wait or are among them, and for some others (``mark_of``)."""
+        self._mark_again()
 
-    def look(self, frames: Frames) -> tuple[Array, Array]:
-        """Looks at a window: which of its frames ``of`` has to be given, and of which of these the bytes (a column)."""
-        there, copied = np.zeros((2, len(frames)), bool)
-        copied[self._topics.speaking(frames)] = True
+    def look(self, frames: Frames, rows: Array, there: Array, copied: Array) -> None:
+        """Looks at a window: see ``kwire.capture.frames.Looker``."""
+        speaking = self._topics.speaking(frames)
+        there[speaking] = copied[speaking] = True
         if frames["status"].any():
             there |= _LOST[frames["status"]]
-        rows = np.flatnonzero(frames.with_body(_LOOKED))
         part = _PART_OF[2 * frames["api"][rows] + frames["response"][rows]]
         controls = rows[part == _IS_CONTROL]
-        copied[controls[frames["status"][controls] == Status.OK]] = True
+        controls = controls[frames["status"][controls] == Status.OK]
+        there[controls] = copied[controls] = True
         self._learn_isolation(frames, rows[part == _IS_FETCH])
         # A large request has many partitions without a batch.
         for of_job, said, _ in self._programs.parts(frames, rows[part == _IS_DATA], MOST_ROWS):
             if len(said):
-                there[self._keep(frames, said, of_job[job_column(said)])] = True
-        there |= copied
-        wanted = np.flatnonzero(there)
-        return wanted, copied[wanted]
+                there[self._keep(frames, said, of_job)] = True
 
-    def _keep(self, frames: Frames, said: Array, of_frame: Array) -> Array:
+    def _mark_again(self) -> None:
+        """Marks the requests that wait, and no others."""
+        self._n_marked = 0
+        self._marks[:] = 0
+        self._marks[[mark_of(*key, _MARKS) for key in self._asked]] = 1
+
+    def _keep(self, frames: Frames, said: Array, of_job: Array) -> Array:
         """Keeps what is wanted of what programs found. Gives the frames that say it."""
-        kind = np.full(len(said), -1, np.int8)
-        errors, stable, watermark = (value_column(said, one) for one in (R_ERROR, R_OFFSET, R_WATERMARK))
-        kind[(stable >= 0) & (stable < watermark) & (errors == 0)] = _HELD
-        asks = np.flatnonzero((length_column(said, R_TXN) >= 0) & (length_column(said, R_RECORDS) >= _HEADER))
-        if len(asks):
-            kind[asks] = _WRITES
-            self._asking.update(_keys(frames, of_frame[asks]))
-        if self._asking or self._asked:
-            told = np.flatnonzero((length_column(said, R_ERROR) == 0) & (length_column(said, R_WATERMARK) != 0))
-            keys = _keys(frames, of_frame[told])
-            kind[told[[key in self._asking or key in self._asked for key in keys]]] = _TOLD
-        kept = np.flatnonzero(kind >= 0)
-        if len(kept):
-            rows, of_frame = said[kept], of_frame[kept]
-            job_column(rows)[:] = kind[kept]
-            asks = job_column(rows) == _WRITES
-            starts, lengths = value_column(rows, R_RECORDS)[asks], length_column(rows, R_RECORDS)[asks]
-            # A request has no error and no offsets.
-            producers, epochs, counts = _first_batches(frames.data, starts, lengths)
-            for register, values in ((R_ERROR, producers), (R_OFFSET, epochs), (R_WATERMARK, counts)):
-                value_column(rows, register)[asks] = [ABSENT if one is None else one for one in values]
-            self._copies.copy(frames.data, rows)
-            self._waiting.append((frames.numbers[of_frame], rows))
-        return of_frame[: len(kept)]
+        kept, places = np.empty_like(said), np.empty(len(said), np.int64)
+        connections = frames.of_connections("number", slice(None))
+        count, writes = choose(0)(of_transactions)(
+            frames.data, said, of_job, frames.table, connections, self._marks, kept, places
+        )
+        if count:
+            # Of the memory that is not used, nothing is kept.
+            kept = kept[:count].copy()
+            self._copies.copy(frames.data, kept)
+            self._waiting.append((frames.numbers[places[:count]], kept))
+            self._n_marked += writes
+        return places[:count]
 
     @property
     def full(self) -> bool:
@@ -349,13 +346,14 @@ class Steps:
             of_frame = order[np.searchsorted(numbers, np.concatenate([one[0] for one in ready]))]
             said = np.concatenate([one[1] for one in ready])
             kind = job_column(said)
-            asks, told, held = (np.flatnonzero(kind == one) for one in (_WRITES, _TOLD, _HELD))
+            asks, told, held = (np.flatnonzero(kind == one) for one in (WRITES, TOLD, HELD))
             yield from self._produced_in(frames, (said[asks], of_frame[asks]), (said[told], of_frame[told]))
             if len(held):
                 yield from ((step.frame, 0, step) for step in self._held(frames, said[held], of_frame[held]))
         self._waiting = self._waiting[len(ready) :]
         if not self._waiting:
-            self._asking.clear()
+            if self._n_marked > _MARKS >> 4:
+                self._mark_again()
             if self._copies.size > GATHERED_BYTES:
                 self._copies = Copies(_TEXTS_OF)
 
@@ -567,8 +565,6 @@ def _step(head: _Head, said: _Said) -> Step:
     return tuple.__new__(Step, (kind, *head[:-1], broker or head[-1], *what))
 
 
-_WRITES, _TOLD, _HELD = range(3)
-"""What is said of a partition: by a Produce request, by its response, or by a Fetch response."""
 _TEXTS_OF: Final = (R_TOPIC, R_TOPIC_ID, R_TXN)
 _CONTROLS: Final = _kinds(*((api, response) for api in _CONTROL for response in (0, 1)))
 _IS_DATA, _IS_FETCH, _IS_CONTROL = range(1, 4)
@@ -578,8 +574,6 @@ _PART_OF[_CONTROLS == 1] = _IS_CONTROL
 _PART_OF[[2 * api + response for api, response in _PATHS]] = _IS_DATA
 _PART_OF[2 * ApiKey.FETCH] = _IS_FETCH
 _LOOKED: Final = (_PART_OF > 0).astype(np.uint8)
-_HEADER: Final = 61
-"""Bytes of the header of a batch."""
 
 
 def _control(step: Any, frame: Frame, body: Any) -> Iterator[Any]:
@@ -646,46 +640,6 @@ def _error(code: int) -> str:
 _NO_ERROR: Final = _error(0)
 
 
-def _first_batches(data: Array, starts: Array, lengths: Array) -> tuple[list[int | None], list[int | None], list[int]]:
-    """Producer id and epoch of record sets, and how many records their batches state."""
-    if len(starts) <= _FEW:
-        some = [_first_batch(data, at, length) for at, length in zip(starts.tolist(), lengths.tolist(), strict=True)]
-        return [one[0] for one in some], [one[1] for one in some], [one[2] for one in some]
-    heads = data[starts[:, None] + np.arange(_HEADER)]
-    fields = {name: heads[:, at : at + size] for name, (at, size) in _FIELDS.items()}
-    size, producer, epoch, count = (
-        np.ascontiguousarray(fields[name]).view(f">i{_FIELDS[name][1]}")[:, 0].astype(np.int64)
-        for name in ("size", "producer", "epoch", "count")
-    )
-    right = (heads[:, 16] == 2) & (size >= _HEADER - 12) & (size <= lengths - 12)
-    single = right & (size + 12 > lengths - _HEADER)
-    made = [np.where(right, producer, -1).tolist(), np.where(right, epoch, -1).tolist(), np.maximum(count, 0).tolist()]
-    for one in np.flatnonzero(~single).tolist():
-        made[0][one], made[1][one], made[2][one] = _first_batch(data, int(starts[one]), int(lengths[one]))
-    return made[0], made[1], made[2]
-
-
-_FEW: Final = 16
-_FIELDS: Final = {"size": (8, 4), "producer": (43, 8), "epoch": (51, 2), "count": (57, 4)}
-
-
-def _first_batch(data: Array, start: int, length: int) -> tuple[int | None, int | None, int]:
-    """Producer id and epoch of a record set, and how many records its batches state."""
-    at, end, count = start, start + length, 0
-    producer = epoch = None
-    while end - at >= _HEADER and data[at + 16] == 2:
-        head = data[at : at + _HEADER].tobytes()
-        size = int.from_bytes(head[8:12], "big", signed=True)
-        if size < _HEADER - 12 or size > end - at - 12:
-            break
-        if producer is None:
-            producer = int.from_bytes(head[43:51], "big", signed=True)
-            epoch = int.from_bytes(head[51:53], "big", signed=True)
-        count += max(0, int.from_bytes(head[57:61], "big", signed=True))
-        at += size + 12
-    return producer, epoch, count
-
-
 def _adding(step: Any, version: int, body: Any) -> Iterator[Step]:
     """The partitions of an AddPartitionsToTxn request."""
     if version < _BATCHED:
@@ -746,22 +700,19 @@ class _Maker(Maker):
         self._fold = left.fold
         self._fold.events = "events" in schema.names
         self._steps = Steps(run, left)
-        self._gathered = Gathered()
         self._held = Held(self._made)
+        self.kinds, self.look = _LOOKED, self._steps.look  # type: ignore[method-assign]
+
+    @property
+    def full(self) -> bool:
+        return self._steps.full
 
     def _made(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         if rows:
             yield batch_of(rows, self._schema)
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
-        for some in self._gathered.put(frames, *self._steps.look(frames)):
-            yield from self._held.put(self._rows(some), some)
-        if self._steps.full:
-            yield from self._rest()
-
-    def _rest(self) -> Iterator[pa.RecordBatch]:
-        for some in self._gathered.rest():
-            yield from self._held.put(self._rows(some), some)
+        yield from self._held.put(self._rows(frames), frames)
 
     def _rows(self, frames: Frames) -> Iterator[dict[str, Any]]:
         fold = self._fold
@@ -772,7 +723,6 @@ class _Maker(Maker):
                 yield from (fold.asks if frame == one.frame else fold.answers)(one)
 
     def rest(self, tracker: Any) -> Iterator[pa.RecordBatch]:
-        yield from self._rest()
         yield from self._held.rest(() if self._later else self._fold.rest())
 
 
