@@ -169,6 +169,11 @@ class Frames:
         return int(self.table["seen"].sum())
 
     @cached_property
+    def all_whole(self) -> bool:
+        """Whether all of them have the status OK, by their headers."""
+        return not self.table["status"].any()
+
+    @cached_property
     def left_over(self) -> Array:
         """How many bytes follow the body of each frame, within it.
 

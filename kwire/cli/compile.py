@@ -112,6 +112,7 @@ def _records() -> None:
     decode_batches(nothing, none, none)
     names = NameTable()
     names.numbers(nothing, none, none, MACHINE)
+    names.copy(nothing, np.zeros((1, 2), np.int64), none, MACHINE)
     MACHINE(fill_lookup)(names.names, names.pool, names.lookup, names.used[0])
     # A job that is at its end at once.
     locate(nothing, np.zeros(1, JOB), np.zeros(1, ProgramSet({}, 1).code.dtype), 1, MACHINE)

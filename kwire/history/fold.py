@@ -252,10 +252,11 @@ class Story:
             return (framed({"status": UNPAIRED, "error": why}, step),)
         if step.owner == NOBODY:
             return ()
-        key = (step.owner, step.place if self._history.by_place else "")
+        history = self._history
+        key = (step.owner, step.place if history.by_place else "")
         one = self._folds.pop(key, None)
         if one is None:
-            one = self._history.fold(*key)
+            one = history.fold(*key)
         else:
             self._size -= one.size
         made: list[Row | Plain] = [
@@ -267,9 +268,9 @@ class Story:
         # It stands last: who is given up is the one that was asked longest ago.
         self._folds[key] = one
         self._size += one.size
-        if self._history.at_end:
+        if history.at_end:
             self._last[key] = step
-        while self._size > self._history.most and len(self._folds) > 1:
+        while self._size > history.most and len(self._folds) > 1:
             made.append(self._given_up(step))
         return made
 

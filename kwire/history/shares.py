@@ -65,15 +65,16 @@ _PLAIN: Final = (
 """The columns of a range with an outcome."""
 _AGAIN: Final = ("released", "expired", "taken_back")
 
+_made: Final = tuple.__new__
+
 _Made = Iterator[tuple[str | None, str, Said]]
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------
 
 
-def _place(topic: list[str | None], partition: int) -> str:
-    """The key of a partition of a topic, as ``topic_of`` gives it."""
-    return f"{topic[1] or ''}:{partition}"
+_Place = tuple[str | None, int]
+"""Type: the id of a topic, and a partition."""
 
 
 def acks_of(batches: Iterable[tuple[int, int, Sequence[int]]]) -> list[list[int]]:
@@ -165,23 +166,13 @@ class _Range(NamedTuple):
             yield self._replace(first=max(self.first, last + 1))
 
 
-class _Answer(NamedTuple):
-    """What a response says of a partition. ``acks``: what its request acknowledged there."""
-
-    acks: Sequence[list[int]]
-    code: int
-    acquired: Sequence[list[int]]
-
-
 class Deliveries:
     """The deliveries of one partition to one group."""
 
-    def __init__(self, owner: str, place: str) -> None:
+    def __init__(self, owner: str, place: _Place) -> None:
         self.owner = owner
-        self.place = place
-        id_, _, partition = place.rpartition(":")
-        self.topic: list[str | None] = [None, id_ or None]
-        self.partition: int = int(partition)
+        id_, self.partition = place
+        self.topic: list[str | None] = [None, id_]
         self.held: list[_Range] = []
         """Ranges that members have, in the order in which they were acquired."""
         self.ended: list[_Range] = []
@@ -198,25 +189,31 @@ class Deliveries:
     def heard(self, now: int | None, topic: list[str | None]) -> list[Plain]:
         """Takes a frame that names this partition. Gives the rows of locks that are over."""
         self.now = now
-        self.topic = topic if topic[0] else self.topic
+        if topic[0]:
+            self.topic = topic
         return self._expired()
 
-    def answered(self, said: _Answer, step: Step, request: Step, made: list[Row | Plain]) -> None:
-        """Adds the rows of an answer to ``made``. ``step`` and ``request``: the whole response and its request."""
-        member, lock = request.said["member"] or "", step.said["lock"]
-        for first, last, type_ in said.acks:
-            if said.code:
-                name = error_name(said.code) or str(said.code)
+    def answered(
+        self, acks: Sequence[list[int]], code: int, acquired: Sequence[list[int]], step: Step, member: str
+    ) -> list[Row | Plain]:
+        """The rows of an answer to a ``member``. ``acks``: what its request acknowledged here, ``acquired``: what it
+        has now, ``step``: the whole response."""
+        made: list[Row | Plain] = []
+        lock = step.said["lock"]
+        for first, last, type_ in acks:
+            if code:
+                name = error_name(code) or str(code)
                 made.append(self._unknown(first, last, member, "refused") | {"error_name": name})
             else:
                 made += self._acknowledged(first, last, type_, member, lock)
-        for first, last, count in said.acquired:
+        for first, last, count in acquired:
             made += self._acquired(first, last, count, step, member)
         while len(self.held) > MOST_RANGES:
             one = self.held.pop(0)
             why = f"more than {MOST_RANGES} ranges of a partition are kept"
             row = dict(zip(_PLAIN, self._row(one, None), strict=True))
             made.append(row | {"status": GIVEN_UP, "error": why})
+        return made
 
     def lose(self, member: str, outcome: str, now: int | None) -> Iterator[Plain]:
         """The rows of what a member does not have any more, or may not have."""
@@ -282,6 +279,11 @@ class Deliveries:
 
     def _taken(self, first: int, last: int, member: str | None = None) -> list[_Range]:
         """Takes a range out of what is held (by a member): the parts that were."""
+        for place, one in enumerate(self.held):
+            if one[0] == first and one[1] == last and (member is None or one[2] == member):
+                # What is held has no offset twice.
+                del self.held[place]
+                return [one]
         found, left = [], []
         for one in self.held:
             if one.last < first or one.first > last or (member is not None and one.member != member):
@@ -301,7 +303,7 @@ class Deliveries:
         made: list[Row | Plain] = []
         some = self._taken(first, last, member)
         if len(some) > 1:
-            some.sort(key=lambda each: each.first)
+            some.sort()
         for one in some:
             if one.first > done:
                 made.append(self._unknown(done, one.first - 1, member, outcome))
@@ -322,7 +324,8 @@ class Deliveries:
         made = [self._ends(one, "taken_back", self.now) for one in self._taken(first, last)] if self.held else []
         lock = max(0, step.said["lock"])
         until = None if self.now is None or not lock else self.now + lock * MS
-        new = _Range(first, last, member, count, self.now, until, lock, step.capture, step.connection, step.frame)
+        # The first three of a step: capture, connection and frame.
+        new = _made(_Range, (first, last, member, count, self.now, until, lock, *step[:3], "", None))
         if not self.ended:
             self._holds(new)
             return made
@@ -341,7 +344,7 @@ class Deliveries:
                     left += [piece.within(one.first, one.last)._replace(before=one.outcome)]
                     left += piece.without(one.first, one.last)
             pieces = left
-        for one in sorted(pieces, key=lambda each: each.first):
+        for one in sorted(pieces):
             self._holds(one)
         return made
 
@@ -399,7 +402,7 @@ class Shares(Fold):
     def __init__(self, owner: str, place: str) -> None:
         super().__init__(owner, place)
         self.size = 0
-        self.parts: dict[str, Deliveries] = {}
+        self.parts: dict[_Place, Deliveries] = {}
         self.sessions: dict[str, _Session] = {}
         self.now: int | None = None
 
@@ -410,7 +413,7 @@ class Shares(Fold):
         return () if step.request is None else self._answered(step, step.request)
 
     def _part(self, topic: list[str | None], partition: int) -> Deliveries:
-        place = _place(topic, partition)
+        place = (topic[1], partition)
         part = self.parts.get(place)
         if part is None:
             part = self.parts[place] = Deliveries(self.owner, place)
@@ -421,14 +424,16 @@ class Shares(Fold):
         said = step.said
         made: list[Row | Plain] = []
         member, epoch = said["member"] or "", said["epoch"]
-        before = self.sessions.pop(member, None)
-        lost = -1 if before is None else before.lost
-        if before is None:
+        session = self.sessions.pop(member, None)
+        if session is None:
             self.size += 1
-        elif epoch >= 0 and (before.open or epoch not in (0, _after(before.epoch))):
-            made += self._lose(member, "unknown")
-            lost = step.frame
-        self.sessions[member] = _Session(step.connection, epoch, True, lost)
+            session = _Session(step.connection, epoch, True)
+        else:
+            if epoch >= 0 and (session.open or epoch not in (0, _after(session.epoch))):
+                made += self._lose(member, "unknown")
+                session.lost = step.frame
+            session.connection, session.epoch, session.open = step.connection, epoch, True
+        self.sessions[member] = session
         if len(self.sessions) > MOST_MEMBERS:
             gone = next(iter(self.sessions))
             del self.sessions[gone]
@@ -436,9 +441,9 @@ class Shares(Fold):
             made += self._lose(gone, "unknown")
         for topic, partition, _ in said["acks"]:
             part = self._part(topic, partition)
-            self.size -= part.size
+            size = part.size
             made += part.heard(self.now, topic)
-            self.size += part.size
+            self.size += part.size - size
         return made
 
     def _answered(self, step: Step, request: Step) -> list[Row | Plain]:
@@ -446,16 +451,16 @@ class Shares(Fold):
         made: list[Row | Plain] = []
         member = asked["member"] or ""
         session = self.sessions.get(member)
-        acks = {_place(topic, partition): some for topic, partition, some in asked["acks"]}
+        acks = {(topic[1], partition): some for topic, partition, some in asked["acks"]}
         for topic, partition, code, acquired in step.said["parts"]:
             part = self._part(topic, partition)
-            self.size -= part.size
+            size = part.size
             made += part.heard(self.now, topic)
-            part.answered(_Answer(acks.get(part.place, ()), code, acquired), step, request, made)
+            made += part.answered(acks.get((topic[1], partition), ()), code, acquired, step, member)
             if session is not None and request.frame < session.lost:
                 # It is told after a request that shows a loss: a request that is missing may have given them back.
                 made += part.lose(member, "unknown", self.now)
-            self.size += part.size
+            self.size += part.size - size
         if session is not None and session.epoch == asked["epoch"]:
             session.open = False
         if asked["epoch"] < 0:
@@ -480,14 +485,16 @@ class Shares(Fold):
 
     def save(self) -> Any:
         return {
-            "parts": [[place, one.save()] for place, one in self.parts.items()],
+            "parts": [[f"{id_ or ''}:{number}", one.save()] for (id_, number), one in self.parts.items()],
             "sessions": [[who, one.connection, one.epoch, one.open, one.lost] for who, one in self.sessions.items()],
             "now": self.now,
         }
 
     def restore(self, state: Any) -> None:
-        for place, said in state["parts"]:
-            one = self.parts[stored.text(place)] = Deliveries(self.owner, place)
+        for named, said in state["parts"]:
+            id_, _, number = stored.text(named).rpartition(":")
+            place = (id_ or None, int(number))
+            one = self.parts[place] = Deliveries(self.owner, place)
             one.restore(said)
         for who, connection, epoch, is_open, lost in state["sessions"]:
             self.sessions[stored.text(who)] = _Session(

@@ -315,7 +315,21 @@ class Window:
                 owner = request.owner
             else:
                 request = None
-        return _made(Step, (*self._head(number), owner, place, said, OK, None, request))
+        return _made(Step, (*self._all_heads[number], owner, place, said, OK, None, request))
+
+    @cached_property
+    def _all_heads(self) -> list[tuple[Any, ...]]:
+        """``_head`` of all frames."""
+        lists, capture = self.lists, self._steps.capture
+        times = [None if time == NO_TIME else time for time in lists.times]
+        ids = [0 if id_ == ABSENT else id_ for id_ in lists.ids]
+        ends = map(self.ends, range(len(self)))
+        return [
+            (capture, connection, frame, time, client, broker, bool(kind & 1), kind >> 1, version, id_, size)
+            for connection, frame, time, (client, broker), kind, version, id_, size in zip(
+                lists.connections, lists.frames, times, ends, lists.kinds, lists.versions, ids, lists.sizes, strict=True
+            )
+        ]
 
     def _head(self, number: int) -> tuple[Any, ...]:
         """What the steps of a frame have in common."""

@@ -19,7 +19,7 @@ from kwire.kernels.hashing import fresh_key, hash_bytes
 from kwire.kernels.layouts import NAME, NAMES_USED
 from kwire.kernels.numbers import grown, int64, load64, prefetch
 
-__all__ = ["LONGEST_NAME", "NameTable", "has_room", "intern", "same_bytes"]
+__all__ = ["LONGEST_NAME", "NameTable", "has_room", "intern", "intern_texts", "same_bytes"]
 
 LONGEST_NAME: Final = 0x7FFF
 """Bytes: lengths of names are int16, or stand in a frame that is no longer than its size."""
@@ -122,6 +122,28 @@ def intern_all(
 
 
 @kernel
+def intern_texts(
+    buf: Array, rows: Array, columns: Array, begin: int, names: Array, pool: Array, lookup: Array, used: Array
+) -> int:
+    """``intern`` for texts of ``rows``, whose places become those in the pool. ``columns`` has those of places: the
+    lengths stand behind them.
+
+    Texts are counted through the columns of each row, from ``begin`` on. Returns how far it came: less than all where
+    the tables are full.
+    """
+    count = columns.shape[0]
+    for k in range(begin, rows.shape[0] * count):
+        row, column = rows[k // count], columns[k % count]
+        length = row[column + 1]
+        if length <= 0:
+            continue
+        if not has_room(used[0], names, pool, lookup, length):
+            return k
+        row[column] = names[intern(buf, row[column], length, names, pool, lookup, used[0])].off
+    return rows.shape[0] * count
+
+
+@kernel
 def fill_lookup(names: Array, pool: Array, lookup: Array, used: Any) -> None:
     """Enters the names that there are into an empty (-1) lookup table."""
     mask = lookup.shape[0] - 1
@@ -171,6 +193,16 @@ class NameTable:
             if done == len(offsets):
                 return numbers
             self.make_room(int(lengths[done]), engine)
+
+    def copy(self, data: Array, rows: Array, columns: Array, engine: Engine) -> None:
+        """``intern_texts`` for all rows."""
+        done = 0
+        while True:
+            done = engine(intern_texts)(data, rows, columns, done, self.names, self.pool, self.lookup, self.used)
+            if done == len(rows) * len(columns):
+                return
+            row, column = divmod(done, len(columns))
+            self.make_room(int(rows[row, columns[column] + 1]), engine)
 
     def add(self, value: bytes, engine: Engine) -> int:
         """The number of one byte string."""

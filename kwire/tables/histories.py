@@ -71,7 +71,7 @@ class Looking(Protocol):
         """Whether what was found and waits takes much memory."""
 
     def look(self, frames: Frames, rows: Array) -> Array:
-        """Looks at rows of a window. Which of them have to be decoded, as a column."""
+        """Looks at rows of a window. Gives those of them that have to be decoded."""
 
     def __call__(
         self, frames: Frames, rows: Array, names: Callable[[UUID, int], str | None], *, steady: bool
@@ -109,7 +109,7 @@ class _Maker(Maker):
         speaking = self._topics.speaking(frames)
         there[speaking] = copied[speaking] = True
         there[rows] = True
-        copied[rows if self._columns is None else rows[self._columns.look(frames, rows)]] = True
+        copied[rows if self._columns is None else self._columns.look(frames, rows)] = True
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         self._topics.learn(frames)
@@ -232,13 +232,12 @@ def in_batches(rows: Iterable[Row | Plain], schema: pa.Schema, plain: tuple[str,
 
 
 def _batches(rows: list[Any], schema: pa.Schema, plain: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    if all(isinstance(row, tuple) for row in rows):
-        there = dict(zip(plain, zip(*rows, strict=True), strict=True))
-        none = (None,) * len(rows)
-        values = [there.get(one.name, none) for one in schema]
-    else:
-        named = [dict(zip(plain, row, strict=True)) if isinstance(row, tuple) else row for row in rows]
-        values = [tuple(row.get(one.name) for row in named) for one in schema]
+    # Plain rows have no more than their own columns.
+    more = [one.name for one in schema if one.name not in plain]
+    names, rest = (*plain, *more), (None,) * len(more)
+    whole = (row + rest if isinstance(row, tuple) else tuple(map(row.get, names)) for row in rows)
+    there = dict(zip(names, zip(*whole, strict=True), strict=True))
+    values = [there[one.name] for one in schema]
     size = sum(_size(column, one.type) for column, one in zip(values, schema, strict=True))
     if size > _BATCH_SIZE and len(rows) > 1:
         half = len(rows) // 2

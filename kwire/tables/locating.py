@@ -124,11 +124,7 @@ class Copies:
 
     def copy(self, data: Array, rows: Array) -> None:
         """Copies the texts of ``rows``, and says in these where they are now."""
-        lengths, places = rows[:, self._columns + 1], rows[:, self._columns]
-        there = lengths > 0
-        numbers = self._table.numbers(data, places[there], lengths[there], choose(0))
-        places[there] = self._table.names["off"][numbers]
-        rows[:, self._columns] = places
+        self._table.copy(data, rows, self._columns, choose(0))
 
 
 class Programs:

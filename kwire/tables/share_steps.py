@@ -111,8 +111,8 @@ class ShareColumns:
         """Numbers of frames, and what was found in them."""
 
     def look(self, frames: Frames, rows: Array) -> Array:
-        """Looks at rows of ``frames``, for ``__call__``. Which of them have to be decoded, as a column."""
-        good = rows[frames["status"][rows] == Status.OK]
+        """Looks at rows of ``frames``, for ``__call__``. Gives those of them that have to be decoded."""
+        good = rows if frames.all_whole else rows[frames["status"][rows] == Status.OK]
         right, found, failures = self._programs.run(frames, good)
         if len(failures) or len(found) > _MOST:
             left = np.bincount(job_column(found), minlength=len(right)) > _MOST
@@ -123,9 +123,7 @@ class ShareColumns:
         if len(right):
             self._copies.copy(frames.data, found)
             self._waiting.append((frames.numbers[right], found))
-        slow = np.ones(len(rows), bool)
-        slow[np.searchsorted(rows, right)] = False
-        return slow
+        return rows[:0] if len(right) == len(rows) else np.setdiff1d(rows, right, assume_unique=True)
 
     @property
     def full(self) -> bool:

@@ -292,11 +292,10 @@ class Steps:
         """Looks at a window: see ``kwire.capture.frames.Looker``."""
         speaking = self._topics.speaking(frames)
         there[speaking] = copied[speaking] = True
-        if frames["status"].any():
+        if not frames.all_whole:
             there |= _LOST[frames["status"]]
         part = _PART_OF[2 * frames["api"][rows] + frames["response"][rows]]
         controls = rows[part == _IS_CONTROL]
-        controls = controls[frames["status"][controls] == Status.OK]
         there[controls] = copied[controls] = True
         self._learn_isolation(frames, rows[part == _IS_FETCH])
         # A large request has many partitions without a batch.
@@ -379,7 +378,7 @@ class Steps:
     # -- what is rare
 
     def _gaps(self, frames: Frames) -> Iterator[Step]:
-        if frames["status"].any():
+        if not frames.all_whole:
             for head in self._heads(frames, np.flatnonzero(_LOST[frames["status"]])).values():
                 yield _step(head, _said("gap"))
 
@@ -525,12 +524,12 @@ class Steps:
 
     def _learn_isolation(self, frames: Frames, asked: Array) -> None:
         """All that a client fetches on a connection it fetches with one isolation."""
-        asked = asked[frames["version"][asked] >= _FIRST[ApiKey.FETCH, 1]]
         numbers = frames.of_connections("number", frames["slot"][asked])
         new = set(numbers.tolist()).difference(self._readers)
         if not new or len(self._readers) >= _MOST_READERS:
             return
-        rows, said, _ = self._isolation.run(frames, asked[np.isin(numbers, list(new))])
+        knows = frames["version"][asked] >= _FIRST[ApiKey.FETCH, 1]
+        rows, said, _ = self._isolation.run(frames, asked[knows & np.isin(numbers, list(new))])
         numbers = frames.of_connections("number", frames["slot"][rows[job_column(said)]])
         for connection, level in zip(numbers.tolist(), value_column(said, 0).tolist(), strict=True):
             if len(self._readers) < _MOST_READERS:
