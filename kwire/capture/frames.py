@@ -37,7 +37,18 @@ from kwire.tls.suites import suite
 from kwire.tls.verdicts import Verdict
 from kwire.tls.versions import version_name
 
-__all__ = ["REASONS", "SMALL_WINDOW", "Endpoint", "Frame", "Frames", "Gathered", "Looker", "host", "sentence", "text_of"]
+__all__ = [
+    "REASONS",
+    "SMALL_WINDOW",
+    "Endpoint",
+    "Frame",
+    "Frames",
+    "Gathered",
+    "Looker",
+    "host",
+    "sentence",
+    "text_of",
+]
 
 Array = Any
 
@@ -309,6 +320,11 @@ class Frames:
     def of_connections(self, column: str, slots: Array) -> Array:
         """A column of ``kwire.kernels.layouts.Connection`` for ``slots``, which are numbers of ``frames["slot"]``."""
         return self._connections[column][slots]
+
+    @property
+    def connections(self) -> Array:
+        """The connections of the capture, by slot: rows of CONNECTION."""
+        return self._connections
 
     def ends(self, slot: int) -> tuple[Endpoint, Endpoint]:
         """The ends A and B of a connection."""

@@ -123,9 +123,7 @@ def _records() -> None:
     frames, found = np.zeros(0, FRAME), np.zeros((0, 1 + 2 * REGISTERS), np.int64)
     marks = np.zeros(1, np.uint8)
     MACHINE(gather)(frames, nothing, marks.view(bool)[:0], marks.view(bool)[:0], 0, frames, nothing)
-    MACHINE(of_transactions)(
-        nothing, found, none, frames, np.zeros(0, CONNECTION)["number"], marks, found.copy(), none.copy()
-    )
+    MACHINE(of_transactions)(nothing, found, none, frames, np.zeros(0, CONNECTION), marks, found.copy(), none.copy())
     MACHINE(with_body_of)(np.zeros(0, FRAME), np.zeros(1, np.uint8), np.zeros(0, np.uint8))
     MACHINE(uniform)(np.zeros((1, 1), np.int64), np.zeros(1, np.uint8))
     headers(nothing)

@@ -70,7 +70,7 @@ def mark_of(connection: int, number: int, places: int) -> int:
 @kernel
 def _mark(row: Any, connections: Array, places: int) -> int:
     number = int64(0) if row.id == ABSENT else int64(row.id)
-    return mark_of(connections[row.slot], number, places)
+    return mark_of(connections[row.slot].number, number, places)
 
 
 @kernel
@@ -95,7 +95,7 @@ def of_transactions(
     """Copies what is about transactions from ``found`` to ``kept``, with its kind in place of the job, and to
     ``places`` the numbers of its frames among ``rows``. Returns how much that is, and how many writes are among it.
 
-    ``of_job``: the frames of jobs. ``connections``: numbers of connections, by slot. ``marks`` (uint8) has 1 for
+    ``of_job``: the frames of jobs. ``connections``: rows of CONNECTION, by slot. ``marks`` (uint8) has 1 for
     requests of transactions, and some others (``mark_of``). Those that are found are added. A response is kept if its
     request is marked. A write has its producer id, epoch and records as error, offset and watermark: a request has none
     of these.

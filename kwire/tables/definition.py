@@ -63,7 +63,11 @@ class Maker:
 
     sees_all = False
     kinds: Any = None
-    full = False
+
+    @property
+    def full(self) -> bool:
+        """That of ``Looker``."""
+        return False
 
     def look(self, frames: Frames, rows: Any, there: Any, copied: Any) -> None:
         """That of ``Looker``, for a maker that has ``kinds``."""

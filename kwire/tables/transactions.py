@@ -30,8 +30,20 @@ from kwire.errors import KwireError
 from kwire.history.transactions import STATUSES, Step, Transactions, Write
 from kwire.kernels.engine import choose
 from kwire.kernels.gathering import (
-    HELD, R_ERROR, R_INDEX, R_OFFSET, R_RECORDS, R_TOPIC, R_TOPIC_ID, R_TXN, R_WATERMARK, REGISTERS, TOLD, WRITES,
-    mark_of, of_transactions,
+    HELD,
+    R_ERROR,
+    R_INDEX,
+    R_OFFSET,
+    R_RECORDS,
+    R_TOPIC,
+    R_TOPIC_ID,
+    R_TXN,
+    R_WATERMARK,
+    REGISTERS,
+    TOLD,
+    WRITES,
+    mark_of,
+    of_transactions,
 )  # fmt: skip
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
@@ -312,9 +324,8 @@ class Steps:
     def _keep(self, frames: Frames, said: Array, of_job: Array) -> Array:
         """Keeps what is wanted of what programs found. Gives the frames that say it."""
         kept, places = np.empty_like(said), np.empty(len(said), np.int64)
-        connections = frames.of_connections("number", slice(None))
         count, writes = choose(0)(of_transactions)(
-            frames.data, said, of_job, frames.table, connections, self._marks, kept, places
+            frames.data, said, of_job, frames.table, frames.connections, self._marks, kept, places
         )
         if count:
             # Of the memory that is not used, nothing is kept.

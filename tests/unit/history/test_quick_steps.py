@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from made_captures import read
 from packets import Connection, pcap
 
 import kwire
-from kwire import messages
+from kwire import capture, messages
 from kwire.capture import frames
 from kwire.capture.frames import Gathered
 from kwire.history import fold
@@ -129,3 +130,21 @@ def test_frames_that_wait_for_those_of_other_windows_give_the_same_rows(
     assert read(data, table, window=3000) == rows
     assert rows
     assert len(given) > 1
+
+
+def test_tables_that_share_the_frames_that_wait_have_the_rows_of_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = ["group_events", "share_deliveries", "streams_tasks", "transactions"]
+    seen = dict.fromkeys(tables, 0)
+    for name in ("clients", "share", "streams"):
+        whole = (GOLDEN / "kafka-4.3-kraft-java" / f"{name}.pcap").read_bytes()
+        for data in (whole, lossy(whole, 3)):
+            monkeypatch.undo()
+            alone = {one: read(data, one) for one in tables}
+            monkeypatch.setattr(frames, "SMALL_WINDOW", 0)
+            monkeypatch.setattr(frames, "GATHERED_WINDOWS", 4)
+            found: dict[str, list[dict[str, Any]]] = {one: [] for one in tables}
+            for one, batch in capture.read(io.BytesIO(data), tables=tables, window=3000):
+                found[one] += batch.to_pylist()
+                seen[one] += len(batch)
+            assert found == alone
+    assert all(seen.values())

@@ -31,6 +31,25 @@ def test_equal_names_have_the_same_number_and_others_the_next(engine: Engine) ->
     assert len(table) == 4
 
 
+def test_texts_of_rows_are_copied_and_stand_elsewhere_then(engine: Engine) -> None:
+    rng = random.Random(1)
+    texts = [rng.randbytes(rng.randrange(40)) for _ in range(300)]
+    data = b"".join(texts)
+    rows = np.full((300, 5), 7, np.int64)
+    ends = np.cumsum([len(one) for one in texts])
+    for column, order in ((1, range(300)), (3, reversed(range(300)))):
+        for row, one in zip(rows, order, strict=True):
+            row[column : column + 2] = ends[one] - len(texts[one]), len(texts[one]) or -1
+    table, read = NameTable(), rows.copy()
+    table.copy(buffer(data + bytes(SLACK)), rows, np.array([1, 3]), engine)
+    assert set(table.values()) == set(texts) - {b""}
+    assert (rows[:, [0, 2, 4]] == read[:, [0, 2, 4]]).all()
+    for column in (1, 3):
+        found = [table.pool[at : at + size].tobytes() for at, size in rows[:, column : column + 2].tolist() if size > 0]
+        assert found == [data[at : at + size] for at, size in read[:, column : column + 2].tolist() if size > 0]
+        assert (rows[rows[:, 2] < 0, 1] == read[rows[:, 2] < 0, 1]).all()
+
+
 def test_one_place_has_one_number_and_places_that_overlap_have_their_own(engine: Engine) -> None:
     data = buffer(b"abab" + bytes(SLACK))
     places = [(0, 2), (0, 2), (0, 1), (0, 1), (0, -1), (0, -1), (1, 1), (2, 1), (2, 1), (2, 2), (0, 2)]
