@@ -1,5 +1,5 @@
-# Invariant: the rows of a damaged capture, and what is said of its end, do not depend on how much of it is read at
-# once, nor on whether its kernels are machine code or Python.
+# Invariant: the rows of a damaged capture, their order, and what is said of its end, do not depend on how much of it is
+# read at once, nor on whether its kernels are machine code or Python.
 """Captures of real brokers, damaged in their packets and their file structure, in windows and by both engines."""
 
 from __future__ import annotations
@@ -43,11 +43,6 @@ def rows(data: bytes, window: int | None, engine: Engine) -> dict[str, list[Any]
                 found[name] += batch.to_pylist()
         except CaptureError as error:
             found["end"].append(str(error))
-    # Where frames have one time, windows decide which of them are told first.
-    found["frames"].sort(key=lambda row: row["frame"])
-    found["records"].sort(
-        key=lambda row: (row["frame"], row["batch"] or 0, row["partition"] or 0, row["offset"] or 0, repr(row))
-    )
     return found
 
 

@@ -139,7 +139,7 @@ class Endpoint:
 
 
 class Frames:
-    """The frames of a part of a capture, in order of time.
+    """The frames of a part of a capture, in the order of their numbers.
 
     ``data`` (uint8) has their bytes. Those of frame ``i`` begin at ``frames["off"][i]``, which is -1 where there are
     none, and are ``frames["seen"][i]``. A list of ``Frames`` therefore holds the whole capture.

@@ -318,7 +318,7 @@ class Tracker:
         return self._given(np.empty(0, FRAME), 0, np.empty(0, np.uint8))
 
     def _given(self, rows: Array, read: int, data: Array, first_order: int = 0, packets: int = 0) -> Frames:
-        """The frames of a part, numbered by when they were known and sorted by time.
+        """The frames of a part, numbered by when they were settled, and in that order.
 
         Where that is the same, the first ``read`` frames are in the order of streams. ``first_order`` and ``packets``:
         the number of the first packet, and how many there were.
@@ -330,18 +330,15 @@ class Tracker:
         ends = np.empty(packets + 2, np.int64)
         # Of many, a second table would take as much again: they are sorted where they are.
         copied = BUFFERS.take(rows.nbytes if count < MANY_FRAMES else 0).view(FRAME)
-        if choose(0)(ordering.by_order)(rows, read, first_order, number, ends, at, place, in_order, copied):
-            # By time is the same as by order, nearly always.
-            if len(copied) < count:
-                rows = _in_order(rows, in_order)
-                rows["number"] = np.arange(number, number + count)
-            else:
-                rows = copied
+        self._unconfirmed += choose(0)(ordering.by_order)(
+            rows, read, first_order, number, ends, at, place, in_order, copied
+        )
+        if len(copied) < count:
+            for name in FRAME.names:
+                rows[name] = rows[name][in_order]
+            rows["number"] = np.arange(number, number + count)
         else:
-            rows["number"][in_order] = np.arange(number, number + count)
-            order = place[_by_time(rows, place)]
-            rows = _in_order(rows, order) if len(copied) < count else rows.take(order, out=copied, mode="clip")
-        self._unconfirmed += int(ends[0])
+            rows = copied
         frames = Frames(rows, data, self._known.connections, names.names, names.pool)
         if self._account is not None:
             self._account.frames(frames)
@@ -949,29 +946,6 @@ def _distinct(numbers: Array) -> Array:
     first = np.ones(len(numbers), bool)
     np.not_equal(numbers[1:], numbers[:-1], out=first[1:])
     return numbers[first]
-
-
-def _by_time(rows: Array, place: Array) -> Array:
-    """The order by time of the rows ``place``.
-
-    One without a time stands after those that were known before it.
-    """
-    times = rows["time"][place]
-    unknown = times == NO_TIME
-    if not unknown.any():
-        return np.argsort(times, kind="stable")
-    order = rows["order"][place]
-    known = np.argsort(order, kind="stable")
-    times[known] = np.where(unknown[known], np.maximum.accumulate(times[known]), times[known])
-    return np.lexsort((order, times))
-
-
-def _in_order(rows: Array, order: Array) -> Array:
-    """``rows`` in ``order``, where they are."""
-    if not np.array_equal(order, np.arange(len(order))):
-        for name in FRAME.names:
-            rows[name] = rows[name][order]
-    return rows
 
 
 def _ports(ports: Iterable[int] | None) -> Array:

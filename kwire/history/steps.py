@@ -170,7 +170,6 @@ class Steps:
         rows = np.flatnonzero(self.wanted(frames))
         if not len(rows):
             return None
-        rows = rows[np.argsort(frames.numbers[rows], kind="stable")]
         lengths = np.full(len(rows), -1) if heads is None else heads(frames, rows)
         return Window(self, frames, rows, (names, lengths, {} if columns is None else columns(frames, rows, names)))
 

@@ -269,8 +269,10 @@ def is_doubted(stream: Any, other: Any, answers: Any) -> bool:
     """Whether a request is in doubt, or what answers it, which ``other`` reads, may be."""
     if _in_doubt(stream):
         return True
-    # Whether the beginning of answers that nobody has seen is known depends on windows.
-    lost = _in_doubt(answers) or (answers.synced == 0 and (answers.certain > 0 or other.seen > other.first))
+    # Whether the beginning of answers that nobody has seen is known depends on windows. So does which pieces of those
+    # that were skipped are still there.
+    seen = answers.certain > 0 or answers.skipped > 0 or other.seen > other.first
+    lost = _in_doubt(answers) or (answers.synced == 0 and seen)
     doubted: bool = lost and answers.proven < 0
     return doubted
 

@@ -1,7 +1,8 @@
 """Rows of frames in the order of the capture, and the rows that only the end of a capture gives.
 
 The framing kernels write rows connection by connection. ``by_order`` sorts them by the packet that settled each, so
-they have the same numbers whatever the windows are. ``tell_the_rest`` writes what is left unfinished at the end.
+they have the same order and the same numbers whatever the windows are. ``tell_the_rest`` writes what is left unfinished
+at the end.
 """
 
 from __future__ import annotations
@@ -24,25 +25,15 @@ _ROWS_AHEAD: Final = 12
 
 @kernel
 def by_order(
-    rows: Array,
-    read: int,
-    first: int,
-    number: int,
-    ends: Array,
-    at: Array,
-    place: Array,
-    sorted_: Array,
-    copied: Array,
-) -> bool:
-    """Fills ``place`` with the numbers of the rows so that the requests of each connection come before its responses.
-    Fills ``sorted_`` with those in the order in which they were settled. Where that is the same, they are as ``place``
-    has them. Returns whether they are in order of time then.
+    rows: Array, read: int, first: int, number: int, ends: Array, at: Array, place: Array, sorted_: Array, copied: Array
+) -> int:
+    """Fills ``sorted_`` with the numbers of the rows in the order in which they were settled. Where that is the same,
+    the requests of each connection come before its responses, as in ``place``. Returns how many are unconfirmed.
 
     The rows before ``read`` are those of one connection after the other. Those after it stay where they are. ``first``
     is the number of the window's first packet. What was settled before it comes first. ``ends`` has two places more
     than there are packets, ``at`` one for each row. ``copied``, if it has rows, becomes the rows in that order with
-    numbers from ``number`` on. What is in it means nothing where they are not in order of time. The first place of
-    ``ends`` becomes how many rows are unconfirmed.
+    numbers from ``number`` on.
     """
     last = ends.shape[0] - 1
     for k in range(ends.shape[0]):
@@ -82,22 +73,12 @@ def by_order(
         which = at[place[k]]
         sorted_[ends[which]] = place[k]
         ends[which] += 1
-    ends[0] = unconfirmed
-    copies = copied.shape[0] > 0
-    time = int64(0)
-    order = int64(0)
-    for k in range(rows.shape[0]):
+    for k in range(copied.shape[0]):
         if k + _ROWS_AHEAD < rows.shape[0]:
             prefetch(rows, sorted_[k + _ROWS_AHEAD])
-        row = rows[sorted_[k]]
-        if k > 0 and (row.time < time or (row.time == time and row.order != order)):
-            return False
-        time = row.time
-        order = row.order
-        if copies:
-            copied[k] = row
-            copied[k].number = number + k
-    return True
+        copied[k] = rows[sorted_[k]]
+        copied[k].number = number + k
+    return unconfirmed
 
 
 @kernel

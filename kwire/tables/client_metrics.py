@@ -191,10 +191,7 @@ class _Maker(Maker):
         api = frames["api"]
         of_two = (api == ApiKey.GET_TELEMETRY_SUBSCRIPTIONS) | (api == ApiKey.PUSH_TELEMETRY)
         wanted = self._wanted(frames)
-        rows = np.flatnonzero(of_two)
-        # In the order of capture, which is not that of time if the clock was set back. A client is judged by what it
-        # did before.
-        for number in rows[np.argsort(frames.numbers[rows])].tolist():
+        for number in np.flatnonzero(of_two).tolist():
             frame = frames[number]
             row: _Row = {
                 "capture": self._name,

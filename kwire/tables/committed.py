@@ -10,7 +10,8 @@ Rules kept here:
 - A response belongs to the request on the same connection with its correlation id and its time. Ids repeat, so the time
   is needed: that of the response less its latency. If one of the two has no time, the response belongs to no request.
 - A broker answers the requests of a connection in order: rows of a request before one that was answered wait no longer.
-  Rows of requests with acks=0 do not wait.
+  A response to it that comes all the same counts for nothing, also in the same window (``in_turn``). Rows of requests
+  with acks=0 do not wait.
 - Waiting rows have ``MOST_HELD`` bytes at most, with what is known of their record sets. Beyond that the older half of
   the record sets is given up.
 - What is not known is null: no response, an error, an offset of -1.
@@ -22,7 +23,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -60,14 +62,17 @@ MOST_HELD: Final = 64 << 20
 """Bytes of rows that wait, with what is known of their record sets."""
 MOST_BATCHES: Final = 32
 """Batches of them: more are put together."""
+MOST_TURNS: Final = 256
+"""Parts that a window is read in, at most, because responses are not in the order of their requests."""
 
 _KEY: Final = ("connection", "id", "asked", "topic", "partition")
 """What a record set and what a response says of it have in common. ``asked``: the time of the request; ``topic``: a
 number of its name or id."""
 _OF_REQUEST: Final = 3
 """How many of these, from the first on, are of the request."""
-_SET: Final = np.dtype([(one, np.int64) for one in (*_KEY, "frame", "number", "base")])
-"""A record set that is waited for. ``base``: the offset that its first record got; ``_WAITS``, ``_NONE``."""
+_SET: Final = np.dtype([(one, np.int64) for one in (*_KEY, "frame", "number", "base", "here")])
+"""A record set that is waited for. ``base``: the offset that its first record got; ``_WAITS``, ``_NONE``. ``here``: 1
+if this part of the capture has the answer to its request."""
 _ANSWER: Final = np.dtype([(one, np.int64) for one in (*_KEY, "base")])
 _WAITS, _NONE = -2, -1
 _FACTORS: Final = np.array([secrets.randbits(62) | 1 for _ in _KEY])
@@ -128,8 +133,7 @@ class _Responses:
     def found(self, frames: Frames) -> Array:
         """What the responses among some frames say, as far as the capture has them."""
         # A response that is known to be of Produce has its request.
-        there = frames.with_body(_KINDS) & (frames["latency"] != ABSENT)
-        rows, said, _ = self._programs.run(frames, np.flatnonzero(there))
+        rows, said, _ = self._programs.run(frames, frames.once(_answering, partial(_answering, frames)))
         of_frame = rows[job_column(said)]
         made = np.empty(len(said), _ANSWER)
         made["connection"] = frames.of_connections("number", frames["slot"][of_frame])
@@ -140,6 +144,11 @@ class _Responses:
         base = value_column(said, R_BASE)
         made["base"] = np.where((value_column(said, R_ERROR) == 0) & (base >= 0), base, _NONE)
         return made
+
+
+def _answering(frames: Frames) -> Array:
+    """The responses that say something, and have their request."""
+    return np.flatnonzero(frames.with_body(_KINDS) & (frames["latency"] != ABSENT))
 
 
 @lru_cache(maxsize=64)
@@ -214,8 +223,35 @@ class Committed:
         topics = zip(answers.column("topic").to_pylist(), answers.column("by_id").to_pylist(), strict=True)
         self._elsewhere["topic"] = [self._responses.numbered(*one) for one in topics]
 
+    def in_turn(self, frames: Frames) -> list[Frames]:
+        """The frames of a window, in parts whose responses are in the order of their requests."""
+        rows = frames.once(_answering, partial(_answering, frames))
+        asks = np.flatnonzero((frames["api"] == ApiKey.PRODUCE) & (frames["response"] == 0))
+        answers, new = np.zeros(len(rows), _SET), np.zeros(len(asks), _SET)
+        for made, of in ((answers, rows), (new, asks)):
+            made["connection"] = frames.of_connections("number", frames["slot"][of])
+            made["id"], made["asked"], made["frame"] = frames["id"][of], frames["time"][of], frames.numbers[of]
+        answers["asked"] -= frames["latency"][rows]
+        known = np.concatenate([self._sets, new])
+        found = _looked_up(answers, known, _KEY[:_OF_REQUEST])
+        requests = np.append(known["frame"], -1)[found]
+        begins: list[int] = []
+        latest: dict[int, int] = {}
+        if _goes_back(answers["connection"], requests):
+            of_rows = (rows.tolist(), answers["connection"].tolist(), requests.tolist())
+            for row, connection, request in zip(*of_rows, strict=True):
+                if 0 <= request < latest.get(connection, -1) and len(begins) < MOST_TURNS:
+                    begins.append(row)
+                    latest = {}
+                latest[connection] = max(request, latest.get(connection, -1))
+        if not begins:
+            return [frames]
+        return [frames.chosen(np.arange(*one)) for one in pairwise((0, *begins, len(frames)))]
+
     def hear(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         """Takes the responses of a window: the rows that wait no longer."""
+        # What was asked and answered in the window before.
+        self._pass_over()
         said = self._responses.found(frames)
         self._said = np.concatenate([self._elsewhere, said]) if len(self._elsewhere) else said
         self._look_up(np.flatnonzero(self._sets["base"] == _WAITS))
@@ -238,7 +274,7 @@ class Committed:
         new["partition"] = value_column(sets, R_PARTITION)
         new["frame"] = frames.numbers[of_frame]
         new["number"] = numbers[asks] = np.arange(self._next, self._next + len(asks))
-        new["base"] = _WAITS
+        new["base"], new["here"] = _WAITS, 0
         self._next += len(asks)
         before = len(self._sets)
         self._sets = np.concatenate([self._sets, new])
@@ -252,19 +288,20 @@ class Committed:
         base = np.append(self._said["base"], _WAITS)[found]
         left = np.flatnonzero(found < 0)
         # A response may not speak of all that it was asked.
-        answered = _looked_up(wanted[left], self._said, _KEY[:_OF_REQUEST]) >= 0
-        base[left[answered]] = _NONE
+        found[left] = _looked_up(wanted[left], self._said, _KEY[:_OF_REQUEST])
+        base[left[found[left] >= 0]] = _NONE
         self._sets["base"][rows] = base
+        self._sets["here"][rows] = found >= len(self._elsewhere)
 
     def _pass_over(self) -> None:
-        """Expects nothing for requests before one that was answered."""
-        known = self._sets["base"] != _WAITS
-        if known.all() or not known.any():
+        """Expects nothing for requests before one that was answered. What a later part answers comes later."""
+        waits, here = self._sets["base"] == _WAITS, self._sets["here"] == 1
+        if not waits.any() or not here.any():
             return
         connections, of = np.unique(self._sets["connection"], return_inverse=True)
         latest = np.full(len(connections), -1)
-        np.maximum.at(latest, of[known], self._sets["frame"][known])
-        self._sets["base"][~known & (self._sets["frame"] < latest[of])] = _NONE
+        np.maximum.at(latest, of[here], self._sets["frame"][here])
+        self._sets["base"][waits & (self._sets["frame"] < latest[of])] = _NONE
 
     def _given(self) -> Iterator[pa.RecordBatch]:
         """The rows that wait no longer, after what is known has changed."""
@@ -310,6 +347,14 @@ class Committed:
         """All rows that still wait: there will be no response."""
         self._sets["base"][self._sets["base"] == _WAITS] = _NONE
         yield from self._given()
+
+
+def _goes_back(connections: Array, requests: Array) -> bool:
+    """Whether a response answers a request before one of its connection that was answered already. -1: not known."""
+    connections, requests = connections[requests >= 0], requests[requests >= 0]
+    order = np.argsort(connections, kind="stable")
+    connections, requests = connections[order], requests[order]
+    return bool(((connections[1:] == connections[:-1]) & (requests[1:] < requests[:-1])).any())
 
 
 def _split(batch: pa.RecordBatch, waits: Array, counts: Array) -> tuple[pa.RecordBatch, pa.RecordBatch]:
@@ -394,8 +439,9 @@ class Answered:
     def __init__(self) -> None:
         self._responses = _Responses()
         self._heard: list[Array] = []
-        self._asked: dict[int, dict[tuple[int, int], int]] = {}
-        """By connection, the requests that wait: by id and time, the place of the part that has each."""
+        self._asked: dict[int, dict[tuple[int, int], tuple[int, int | None]]] = {}
+        """By connection, the requests that wait: by id and time, which of them each is, and the place of the part that
+        has it. None if a later one was answered."""
 
     def hear(self, frames: Frames) -> None:
         """Takes some frames of a part."""
@@ -409,15 +455,22 @@ class Answered:
         waiting = link.state.column("waiting").to_pylist()
         for number, last, requests in zip(numbers, link.gone_on.values(), waiting, strict=True):
             before = self._asked.get(number, {})
-            produced = [(one["id"], one["time"]) for one in requests if one["api"] == ApiKey.PRODUCE]
-            self._asked[number] = {one: before.get(one, last) for one in produced}
+            produced = {(one["id"], one["time"]): one for one in requests if one["api"] == ApiKey.PRODUCE}
+            # To those that were overtaken, no answer counts any more.
+            self._asked[number] = {
+                key: (turn, None if one["overtaken"] else before.get(key, (turn, last))[1])
+                for turn, (key, one) in enumerate(produced.items())
+            }
         heard, self._heard = self._heard, []
         rows: dict[int, dict[tuple[Any, ...], dict[str, Any]]] = {}
+        latest: dict[int, int] = {}
         for some in heard:
             # The head of a part may be heard, and then all of it.
             for connection, id_, asked, topic, partition, base in some.tolist():
-                place = self._asked.get(connection, {}).get((id_, asked))
-                if place is not None:
+                turn, place = self._asked.get(connection, {}).get((id_, asked), (0, None))
+                before_it = latest.get(connection, 0)
+                latest[connection] = max(turn, before_it)
+                if place is not None and turn >= before_it:
                     key = (connection, id_, asked, topic, partition)
                     name, by_id = self._responses.topic(topic)
                     values = (connection, id_, asked, name, by_id, partition, base)

@@ -472,7 +472,6 @@ class _Maker(Maker):
             ((api == ApiKey.TXN_OFFSET_COMMIT) | (api == ApiKey.END_TXN)) & (frames["status"][there] == Status.OK)
         ]
         gaps = sorted(lost["order"].tolist(), reverse=True)
-        rows = rows[np.argsort(frames.numbers[rows], kind="stable")]
         connections = frames.of_connections("number", frames["slot"][rows]).tolist()
         for row, connection, id_ in zip(rows.tolist(), connections, frames["id"][rows].tolist(), strict=True):
             frame = frames[row]

@@ -224,14 +224,17 @@ class Records(Maker):
         return self._budget.short
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
-        if self._committed is not None:
-            yield from self._committed.hear(frames)
+        if self._committed is None:
+            yield from self._batches(frames)
+            return
+        for some in self._committed.in_turn(frames):
+            yield from self._committed.hear(some)
+            for batch in self._batches(some):
+                yield from self._committed.put(batch)
+
+    def _batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         for sets, of_job, failures in self._found(frames):
-            for batch in self._of_sets(frames, sets, of_job, failures):
-                if self._committed is None:
-                    yield batch
-                else:
-                    yield from self._committed.put(batch)
+            yield from self._of_sets(frames, sets, of_job, failures)
 
     def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
         # Those of a part wait for the next.

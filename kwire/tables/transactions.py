@@ -349,11 +349,10 @@ class Steps:
     def _all(self, frames: Frames) -> Iterator[tuple[int, int, Step | Write]]:
         yield from ((step.frame, 0, step) for step in self._gaps(frames))
         yield from ((step.frame, 0, step) for step in self._controls(frames))
-        order = np.argsort(frames.numbers)
-        numbers = frames.numbers[order]
+        numbers = frames.numbers
         ready = [one for one in self._waiting if one[0].max() <= numbers.max(initial=-1)]
         if ready:
-            of_frame = order[np.searchsorted(numbers, np.concatenate([one[0] for one in ready]))]
+            of_frame = np.searchsorted(numbers, np.concatenate([one[0] for one in ready]))
             said = np.concatenate([one[1] for one in ready])
             kind = job_column(said)
             asks, told, held = (np.flatnonzero(kind == one) for one in (WRITES, TOLD, HELD))

@@ -25,6 +25,11 @@ def brief(rows: list[Row]) -> list[tuple[Any, ...]]:
     return [(row["direction"], row["api_name"], row["correlation_id"], row["status"]) for row in rows]
 
 
+def by_time(rows: list[Row]) -> list[Row]:
+    """Rows as they were sent. Otherwise, of what one packet settled, requests come before responses."""
+    return sorted(rows, key=lambda row: row["timestamp"])
+
+
 def exchange(connection: Connection | None = None, count: int = 1) -> Connection:
     connection = connection or Connection().open()
     for number in range(1, count + 1):

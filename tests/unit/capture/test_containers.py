@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tunnels
-from made_captures import ONE, Row, brief, exchange, read, several
+from made_captures import ONE, Row, brief, by_time, exchange, read, several
 from packets import (
     ETHERNET,
     LOOP,
@@ -232,7 +232,7 @@ def test_fragments_are_told_and_become_a_gap() -> None:
         replace(one, fragment=0x2000) if one.payload == sized(metadata(2)) else one for one in connection.packets
     ]
     notes: list[str] = []
-    found = read(pcap(packets), on_note=notes.append)
+    found = by_time(read(pcap(packets), on_note=notes.append))
     assert notes == [
         "1 packet left out: fragments of IP packets that could not be joined, because others are missing or cut off"
     ]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fed_in_parts import Seen, fed, packet_ends
-from made_captures import ONE, brief, exchange, read, several
+from made_captures import ONE, brief, by_time, exchange, read, several
 from packets import (
     SYN,
     Connection,
@@ -107,12 +107,12 @@ def test_sequence_numbers_wrap_around() -> None:
 
 def test_a_capture_that_begins_between_two_frames() -> None:
     packets = exchange(count=3).packets[5:]
-    assert brief(read(pcap(packets))) == several(3)[2:]
+    assert brief(by_time(read(pcap(packets)))) == several(3)[2:]
 
 
 def test_a_capture_that_begins_within_a_frame() -> None:
     packets = exchange(Connection(mss=6).open(), 4).packets[4:]
-    found = read(pcap(packets))
+    found = by_time(read(pcap(packets)))
     ok = [one for one in brief(found) if one[3] == "ok"]
     assert ok[-6:] == several(4)[-6:]
     skipped = [row for row in found if row["status"] == "gap"]
@@ -124,7 +124,7 @@ def test_a_missing_packet_costs_only_its_frame() -> None:
     connection = exchange(Connection(mss=16).open(), 4)
     missing = sized(metadata(2))[16:]
     (lost,) = [one for one in connection.packets if one.payload == missing and one.dst[1] == 9092 and one.seq == 1039]
-    found = read(pcap([one for one in connection.packets if one is not lost]))
+    found = by_time(read(pcap([one for one in connection.packets if one is not lost])))
     wanted = several(4)
     wanted[2] = ("request", "Metadata", 2, "gap")
     assert brief(found) == wanted
@@ -528,7 +528,7 @@ def test_a_connection_without_syn_far_from_what_was_on_its_ports_is_a_new_one() 
     first = exchange(Connection(client_isn=2_000_000_000, broker_isn=10).open(), 2)
     for isn in (1_000_000, 3_900_000_000):
         second = exchange(Connection(client_isn=isn, broker_isn=3_000_000_000, time=first.time).open(), 2)
-        found = read(pcap(first.packets + second.packets[3:]))
+        found = by_time(read(pcap(first.packets + second.packets[3:])))
         assert brief(found) == several(2) * 2
         assert [row["connection"] for row in found] == [0] * 4 + [1] * 4
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from made_captures import Row, exchange, read
+from made_captures import brief, by_time, exchange, read
 from packets import Connection, metadata, metadata_answer, pcap, request, sized
 from packets import produce as produce_v2
 
@@ -35,11 +35,7 @@ def produce_answer(number: int) -> bytes:
 
 
 def statuses(data: bytes) -> list[tuple[str, str | None, int | None, str]]:
-    return [(row["direction"], row["api_name"], row["correlation_id"], row["status"]) for row in read(data)]
-
-
-def by_number(rows: list[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: int(row["frame"]))
+    return brief(by_time(read(data)))
 
 
 def without(talk: Connection, *which: int) -> bytes:
@@ -154,8 +150,8 @@ def test_numbers_that_jump_within_a_request_make_no_frame_of_its_value(engine: E
         talk.send(metadata(number, LARGE)).answer(metadata_answer(number))
     data = pcap(talk.packets)
     with using(engine):
-        found = by_number(read(data))
-        assert by_number(read(data, window=300)) == found
+        found = read(data)
+        assert read(data, window=300) == found
     asked = [(row["correlation_id"], row["status"]) for row in found if row["direction"] == "request"]
     assert (3, "gap") in asked
     certain = {number for number, status in asked if status == "ok"}
@@ -453,9 +449,9 @@ def test_where_nothing_asks_for_records_a_response_is_certain(engine: Engine) ->
 def test_windows_and_saved_states_do_not_matter(engine: Engine, gone: tuple[int, ...]) -> None:
     data = without(in_turn(8), *gone)
     with using(engine):
-        whole = by_number(read(data))
+        whole = read(data)
         for window in (100, 300, 1000):
-            assert by_number(read(data, window=window)) == whole
+            assert read(data, window=window) == whole
         tracker, found = Tracker(), []
         for at in range(0, len(data), 97):
             found += list(tracker.feed(data[at : at + 97], final=at + 97 >= len(data)))
@@ -548,8 +544,8 @@ def test_answers_in_turn_up_to_a_certain_one_are_certain(engine: Engine, version
     talk = with_a_hole_in_the_answers(version)
     with using(engine):
         data = without(talk, 5)
-        found = by_number(read(data))
-        assert by_number(read(data, window=100)) == found
+        found = read(data)
+        assert read(data, window=100) == found
     answers = {row["correlation_id"]: row["status"] for row in found if row["direction"] == "response"}
     assert [answers[number] for number in range(2, 7)] == ["ok"] * 5
 
@@ -673,7 +669,7 @@ def test_the_answer_to_a_request_or_to_the_one_that_ends_with_it_is_certain(engi
         talk.send_raw(frame[: -len(inner)])
     talk.send_raw(inner).answer(produce_v1_answer(7)).send(metadata(8, LARGE)).answer(metadata_answer(8)).close()
     with using(engine):
-        found = read(without(talk, 0) if around else pcap(talk.packets))
+        found = by_time(read(without(talk, 0) if around else pcap(talk.packets)))
     assert [(row["correlation_id"], row["status"], row["client_id"]) for row in found] == [
         (7, "unconfirmed", LARGE),
         (7, "ok", None),
@@ -698,8 +694,8 @@ def test_a_copy_of_a_request_is_none_though_the_answer_acknowledges_no_more(engi
         talk.send(metadata(number, LARGE)).answer(metadata_answer(number))
     data = pcap(talk.packets[gone:])
     with using(engine):
-        found = by_number(read(data))
-        assert by_number(read(data, window=300)) == found
+        found = read(data)
+        assert read(data, window=300) == found
     asked = {row["correlation_id"]: row["status"] for row in found if row["direction"] == "request"}
     assert asked.get(1) != "ok"
     assert [asked[number] for number in range(4, 9)] == ["ok"] * 5
@@ -720,8 +716,8 @@ def test_requests_behind_a_false_size_are_in_doubt(engine: Engine) -> None:
         talk.send(metadata(number, LARGE)).answer(metadata_answer(number))
     data = pcap(talk.packets)
     with using(engine):
-        found = by_number(read(data))
-        assert by_number(read(data, window=300)) == found
+        found = read(data)
+        assert read(data, window=300) == found
     asked = {row["correlation_id"]: row["status"] for row in found if row["direction"] == "request"}
     assert {asked.get(number) for number in (4, 5, 6)} == {"unconfirmed"}
     assert [asked[number] for number in (1, 2, 3, 8, 9)] == ["ok", "ok", "malformed", "ok", "ok"]
@@ -804,7 +800,7 @@ def test_no_value_leads_to_a_certain_answer_with_a_size_that_goes_on_behind_it(e
     for number in range(6, 11):
         talk.send(metadata(number, LARGE)).answer(metadata_answer(number))
     with using(engine):
-        found = by_number(read(without(talk.close(), gone)))
+        found = read(without(talk.close(), gone))
     answers = [(row["correlation_id"], row["size"], row["status"]) for row in found if row["direction"] == "response"]
     value, whole = len(cut) - 4, len(inner) - 4
     assert (4, whole, "unconfirmed") in answers

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 import record_sets
 from made_captures import Row, exchange, read
 from packets import Connection, metadata, metadata_answer, pcap
+from split_captures import rows_of
 
 import kwire
 from kwire import capture, messages
@@ -201,7 +203,41 @@ def test_rows_do_not_depend_on_windows(name: str, window: int) -> None:
     given = [row["committed_offset"] for row in whole]
     assert None in given
     assert sum(one is not None for one in given) > len(given) / 2
+    # Their order does: a row waits for its response, or not where both are in one window.
     assert sorted(map(repr, read(data, name, columns=COLUMNS[name], window=window))) == sorted(map(repr, whole))
+
+
+@pytest.mark.parametrize("window", [None, 400, 150, 60])
+@pytest.mark.parametrize(
+    ("answered", "wanted"),
+    [
+        ((1, 2, 3), [100, 200, 300]),
+        ((2, 1, 3), [None, 200, 300]),
+        ((2, 3, 1), [None, 200, 300]),
+        ((1, 3, 2), [100, None, 300]),
+        ((3, 1, 2), [None, None, 300]),
+        ((2, 1), [None, 200, None]),
+    ],
+)
+def test_a_response_out_of_turn_says_nothing_in_any_window(
+    answered: tuple[int, ...], wanted: list[int | None], window: int | None
+) -> None:
+    talk = Connection(mss=100, step=1_000_000).open().send(*(asks(k, ("t", 0, batch())) for k in (1, 2, 3)))
+    talk.answer(*(answers(k, ("t", 0, 0, 100 * k)) for k in answered)).close()
+    data = written(talk)
+    for name in COLUMNS:
+        assert [offset for _, offset in offsets(data, name, window=window)] == wanted
+    for places in ([7], [8], [9], [7, 8], [8, 9]):
+        found = rows_of(cut(data, places), "records", ["frame", "committed_offset"])
+        assert [offset for _, offset in sorted(tuple(row.values()) for row in found)] == wanted
+
+
+def test_windows_of_many_responses_out_of_turn_are_not_cut_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = Connection(mss=60_000).open().send(*(asks(k, ("t", 0, batch())) for k in range(20)))
+    data = written(talk.answer(*(answers(k, ("t", 0, 0, k)) for k in reversed(range(20)))))
+    assert offsets(data) == [(k, None) for k in range(19)] + [(19, 19)]
+    monkeypatch.setattr(committed, "MOST_TURNS", 0)
+    assert offsets(data) == [(k, k) for k in range(20)]
 
 
 NOTHING_TO_WAIT_FOR = {
@@ -385,3 +421,17 @@ def test_a_part_is_told_what_later_parts_answer() -> None:
     part = Part(answers=answers_)
     found = read_tables(io.BytesIO(data), {"records": ["committed_offset"]}, part=part)
     assert [row["committed_offset"] for _, one in found for row in one.to_pylist()] == [100, 101, 5]
+
+
+@pytest.mark.parametrize("window", [None, 150, 60])
+def test_what_a_later_part_answers_comes_later(window: int | None) -> None:
+    """The first request is answered in this part, windows behind the second one, which a later part answers."""
+    talk = Connection(mss=100).open().send(asks(7, ("t", 0, batch())), asks(8, ("t", 0, batch()))).send(asks(9))
+    data = pcap(talk.answer(answers(7, ("t", 0, 0, 70))).packets)
+    asked = {row["correlation_id"]: row["timestamp"].timestamp() for row in read(data, "frames")}[8]
+    said = {"connection": 0, "id": 8, "asked": round(asked * 1_000_000) * 1000, "topic": b"t", "by_id": False}
+    told = pa.Table.from_pylist([{**said, "partition": 0, "base": 80}], committed.ANSWERS)
+    columns = {"records": ["frame", "committed_offset"]}
+    found = read_tables(io.BytesIO(data), columns, part=Part(answers=told), window=window)
+    rows = [tuple(row.values()) for _, one in found for row in one.to_pylist()]
+    assert sorted(rows) == [(0, 70), (1, 80)]
