@@ -13,8 +13,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from io import BufferedReader, BytesIO, FileIO
 from typing import Any, Final, Protocol, Unpack
 
@@ -30,7 +29,7 @@ from kwire.options import StreamedOptions, TrafficOptions, chosen
 from kwire.records.buffers import BUFFERS
 from kwire.tls import KeyLog
 
-__all__ = ["UNREADABLE", "WINDOW", "Reading", "Rotated", "Source", "Then", "is_damage", "said_of"]
+__all__ = ["UNREADABLE", "WINDOW", "Reading", "Source", "is_damage", "said_of"]
 
 WINDOW: Final = 8 << 20
 """Bytes read at once, at most. Less costs calls, more costs cache misses and memory."""
@@ -85,21 +84,6 @@ class Source(Protocol):
         """Up to ``size`` bytes; none at the end."""
 
 
-Then = Callable[[Tracker, CaptureError | None], tuple[Source, str] | None]
-"""Type: what gives the next file of a capture and its name, None after the last one.
-
-It gets the tracker, and what was wrong with the file before it: nothing of that is raised.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Rotated:
-    """A capture in several files: the first, and what gives each of the others."""
-
-    first: Source
-    then: Then
-
-
 class Reading:
     """One capture, read from ``source``: iterate over it, once, for its ``Frames``.
 
@@ -117,7 +101,7 @@ class Reading:
 
     def __init__(
         self,
-        source: Source | Rotated,
+        source: Source,
         *,
         name: str = "",
         keys: KeyLog | None = None,
@@ -133,8 +117,7 @@ class Reading:
             self.tracker = part.tracker(**traffic, keys=keys)
         window, live = options.get("window"), options.get("live", False)
         self._part = part
-        self._then = source.then if isinstance(source, Rotated) else None
-        self.tracker.goes_on |= self._then is not None
+        self._source = source
         if window is not None and window < 1:
             raise ValueError(f"a window of {window} bytes")
         # How large frames are is not known yet, and somebody waits for rows. The memory that 8 MiB of small frames need
@@ -145,51 +128,20 @@ class Reading:
         self._live = live
         self._progress = options.get("progress")
         self._name = name
-        self._begin(source.first if isinstance(source, Rotated) else source)
+        self._bytes_read = 0
+        self._broken: BaseException | None = None
+        self._piece = WINDOW
+        # One of Arrow gives nothing of a read in which it fails, and each waits for all bytes that are asked for.
+        if isinstance(source, pa.CompressedInputStream) or (live and isinstance(source, Decompressed)):
+            self._piece = COMPRESSED_PIECE
+        # Not what derives from these: its ``read`` may be another one.
+        self._into = type(source) in _IN_PLACE and not live and self.window <= _MOST_IN_PLACE
         split = None if part is None else part.split
         self._until = None if split is None or split.end is None else split.end - split.begin
         self.over: bool = False
         """In a split: it took the splits after it as well, since they cannot be read without it."""
 
-    def _begin(self, source: Source) -> None:
-        self._source = source
-        self._bytes_read = 0
-        self._broken: BaseException | None = None
-        # One of Arrow gives nothing of a read in which it fails, and each waits for all bytes that are asked for.
-        in_pieces = isinstance(source, pa.CompressedInputStream) or (self._live and isinstance(source, Decompressed))
-        self._piece = COMPRESSED_PIECE if in_pieces else WINDOW
-        # Not what derives from these: its ``read`` may be another one.
-        self._into = type(source) in _IN_PLACE and not self._live and self.window <= _MOST_IN_PLACE
-
     def __iter__(self) -> Iterator[Frames]:
-        yield from self._of_file()
-        wrong = self._wrong()
-        while self._then is not None and (more := self._then(self.tracker, wrong)) is not None:
-            source, self._name = more
-            self.tracker.begin_file()
-            self._begin(source)
-            try:
-                yield from self._of_file()
-                wrong = self._wrong()
-            except CaptureError as error:
-                wrong = error
-            except UNREADABLE as error:
-                wrong = CaptureError(said_of(error), file=self._name)
-        BUFFERS.forget()
-        self.over = self.over or self.tracker.error is not None
-        if self._then is not None:
-            yield self.tracker.finish()
-            return
-        if self._part is not None and self._part.left is not None:
-            yield self.tracker.finish(self._part.going_on(self.tracker))
-        if wrong is not None:
-            raise wrong from self._broken
-
-    def _wrong(self) -> CaptureError | None:
-        error = self.tracker.error
-        return None if error is None else self._named(error)
-
-    def _of_file(self) -> Iterator[Frames]:
         window = self.window if engine.loaded() else min(self.window, FIRST_WINDOW)
         tracker = self.tracker
         final = False
@@ -213,6 +165,12 @@ class Reading:
                 final = tracker.stands_alone()
                 self.over = not final
                 self._until = None
+        BUFFERS.forget()
+        self.over = self.over or tracker.error is not None
+        if self._part is not None and self._part.left is not None:
+            yield tracker.finish(self._part.going_on(tracker))
+        if tracker.error is not None:
+            raise self._named(tracker.error) from self._broken
 
     def _named(self, error: CaptureError) -> CaptureError:
         return CaptureError(error.message, file=self._name or None, offset=error.offset)

@@ -52,7 +52,6 @@ STATUSES: Final = {
     "ok": "what happened",
     "malformed": "the body of a frame is not what its version says: what it said is not known",
     "unreadable": "a frame is incomplete: what it said is not known",
-    "unsupported": "the version of the API is one that kwire does not know: what a frame said is not known",
     "unpaired": "a response whose request is not known: whose it is is not known",
     "given_up": "what was known of this key was given up to bound memory: its history begins anew after this row",
 }
@@ -209,11 +208,12 @@ class Story:
         lists = window.lists
         pairs, kinds = lists.pairs, lists.kinds
         waiting: dict[int, dict[tuple[str | None, str], Step]] = {}
-        alone: list[Step | None] = [None] * len(window)
-        for number, pair in enumerate(pairs):
+        alone: dict[int, Step] = {}
+        for number in range(len(window)):
+            pair = pairs[number]
             answered = pair > number and kinds[pair] == kinds[number] + 1
             # Most frames have one step, and so has their request.
-            request = alone[number]
+            request = alone.pop(number, None)
             step = None if number in waiting else window.step(number, request)
             if step is not None:
                 if answered and step.owner is not None:
@@ -221,8 +221,7 @@ class Story:
                     alone[pair] = step
                 elif request is None:
                     step = self._asked.paired(step)
-                if rows := self._fold(step):
-                    yield from rows
+                yield from self._fold(step)
                 continue
             asked = waiting.pop(number, None) if request is None else {(request.owner, request.place): request}
             steps = list(window.steps(number, asked))
@@ -260,12 +259,9 @@ class Story:
             one = history.fold(*key)
         else:
             self._size -= one.size
-        rows = one.take(step)
-        made: list[Row | Plain] = (
-            []
-            if rows == []
-            else [framed(row, step) if isinstance(row, dict) else _of_frame(step) + row for row in rows]
-        )
+        made: list[Row | Plain] = [
+            framed(row, step) if isinstance(row, dict) else _of_frame(step) + row for row in one.take(step)
+        ]
         if not one.size:
             self._last.pop(key, None)
             return made

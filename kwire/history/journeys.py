@@ -14,10 +14,6 @@ Rules kept here:
   ``LATE`` frames later: an acknowledgement that comes within these counts.
 - Nothing is delivered or passed before its Produce request.
 - A range is known once a broker has acknowledged it: the response says which offset its first record has.
-- A producer without an answer sends a batch again, and both may be answered with the same offset. They are one range,
-  that which is answered first.
-- Offsets may be written again: the topic was removed and made again, or another leader had less. Then a reader gets
-  what was written last before it.
 - A consumer gets whole batches. What is before the offset that it asked for it leaves out, and so is it here.
 - The group of a reader is that in whose name a client of the same host and client_id fetches or commits offsets of this
   partition. If there are several such groups, the group is not known.
@@ -33,8 +29,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
-from heapq import heappop, heappush
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -46,7 +40,6 @@ __all__ = [
     "EVENT",
     "LATE",
     "MOST_DELIVERED",
-    "MOST_PASSED",
     "MOST_PRODUCED",
     "NONE",
     "ROW",
@@ -66,8 +59,6 @@ MOST_PRODUCED: Final = 1 << 16
 """Produced ranges that wait for readers (int)."""
 MOST_DELIVERED: Final = 1 << 16
 """Deliveries that wait for a commit, and that later ones are compared with (int)."""
-MOST_PASSED: Final = 128
-"""Ranges that a reader passes at once, and that have a row each (int). Further ones are one row."""
 AT_ONCE: Final = 1 << 14
 """Events that are looked at together (int): sorting a few costs as much as sorting many. Rows do not depend on it."""
 _LONGEST: Final = 10_000_000_000
@@ -88,8 +79,8 @@ class Kind(IntEnum):
     ASK = 2
     """A Fetch request: ``first`` is the offset."""
     FETCH = 3
-    """A range in a Fetch response, from ``first`` to ``last``. ``more``: the high watermark. ``records``: how many
-    batches it is of, 0 if it is none for a reader: control batches."""
+    """A range in a Fetch response, from ``first`` to ``last``. ``more``: the high watermark. Without ``records`` it is
+    none for a reader: control batches."""
     GROUP = 4
     """An OffsetFetch request: ``who`` is of ``group``."""
     COMMIT = 5
@@ -149,8 +140,6 @@ _RANGE: Final = np.dtype(
     ]
 )
 """A range that was produced. ``known``: the order of its acknowledgement. ``got``: the last offset that was read."""
-_SAME: Final = ("part", "first", "last", "size", "who")
-"""What a batch that is sent again has in common with what it was."""
 
 ROW: Final = np.dtype(
     [
@@ -189,7 +178,6 @@ _GAP: Final = np.dtype([("connection", np.int64), ("order", np.int64)])
 _INTERVAL: Final = np.dtype(
     [("part", np.int64), ("entity", np.int64), ("first", np.int64), ("last", np.int64), ("order", np.int64)]
 )
-_FEW: Final = 16
 _CLOSE: Final = 1 << 20
 """Numbers that are no farther apart are parts of keys as they are."""
 _MOST_KEYS: Final = 1 << 40
@@ -262,74 +250,6 @@ def _last_before(keys: Array, order: Array, wanted: Array, at: Array) -> Array:
     own, other = _keys((keys, wanted), (order, at))
     place = np.searchsorted(own, other, "left") - 1
     return np.where((place >= 0) & (keys[place] == wanted), place, -1)
-
-
-def _candidates(ranges: Array, given: Array) -> tuple[Array, Array, bool]:
-    """Between which places of ``ranges`` those are that may have a part of each of ``given``, and whether some offsets
-    were written twice. ``ranges`` are sorted by partition and first offset."""
-    parts, firsts, lasts = (ranges[name] for name in ("part", "first", "last"))
-    of_first, begin, end = _keys((parts, given["part"], given["part"]), (firsts, given["first"], given["last"]))
-    low = np.maximum(np.searchsorted(of_first, begin, "right") - 1, 0)
-    high = np.searchsorted(of_first, end, "right")
-    twice = len(ranges) > 1 and bool(((parts[1:] == parts[:-1]) & (firsts[1:] <= lasts[:-1])).any())
-    if twice:
-        # Others before may reach as far.
-        reached, begin = _keys((parts, given["part"]), (_highest(parts, lasts), given["first"]))
-        low = np.minimum(low, np.searchsorted(reached, begin, "left"))
-    return low, high, twice
-
-
-def _highest(keys: Array, values: Array) -> Array:
-    """The highest value so far of each key. ``keys`` are sorted."""
-    distinct, rank = np.unique(values, return_inverse=True)
-    base = np.cumsum(np.append(0, keys[1:] != keys[:-1])) * (len(distinct) + 1) if len(keys) else rank
-    highest: Array = distinct[np.maximum.accumulate(base + rank) - base]
-    return highest
-
-
-def _newest(made: Array, which: Array) -> tuple[Array, Array]:
-    """Pieces of ranges so that each offset is in one of them: that which was produced last."""
-    order = np.lexsort((made["first"], which))
-    made, which = made[order], which[order]
-    again = (which[1:] == which[:-1]) & (made["first"][1:] <= _highest(which, made["last"])[:-1])
-    some = np.isin(which, which[1:][again])
-    if not some.any():
-        return made, which
-    parts, sources = [made[~some]], [which[~some]]
-    made, which = made[some], which[some]
-    for mine, one in zip(np.split(made, np.flatnonzero(which[1:] != which[:-1]) + 1), np.unique(which), strict=True):
-        pieces = _cut(*(mine[name].tolist() for name in ("first", "last", "produce_order")))
-        rows = mine[[row for _, _, row in pieces]]
-        rows["first"], rows["last"] = [piece[0] for piece in pieces], [piece[1] for piece in pieces]
-        parts.append(rows)
-        sources.append(np.full(len(rows), one))
-    made, which = np.concatenate(parts), np.concatenate(sources)
-    order = np.lexsort((made["first"], which))
-    return made[order], which[order]
-
-
-def _cut(firsts: list[int], lasts: list[int], orders: list[int]) -> list[tuple[int, int, int]]:
-    """First and last number of pieces, and of which range each is: of those that have a number the one with the highest
-    order."""
-    begins = sorted(range(len(firsts)), key=firsts.__getitem__)
-    borders = sorted({*firsts, *(last + 1 for last in lasts)})
-    open_: list[tuple[int, int]] = []
-    made: list[tuple[int, int, int]] = []
-    at = 0
-    for first, end in pairwise(borders):
-        while at < len(begins) and firsts[begins[at]] <= first:
-            heappush(open_, (-orders[begins[at]], begins[at]))
-            at += 1
-        while open_ and lasts[open_[0][1]] < first:
-            heappop(open_)
-        if not open_:
-            continue
-        row = open_[0][1]
-        if made and made[-1][2] == row and made[-1][1] == first - 1:
-            made[-1] = made[-1][0], end - 1, row
-        else:
-            made.append((first, end - 1, row))
-    return made
 
 
 class Journeys:
@@ -517,35 +437,21 @@ class Journeys:
         return commits
 
     def _produce(self, asked: Array, answers: Array) -> None:
-        # An offset near the end of all numbers is none that a broker gives.
-        some = (asked["records"] > 0) & (answers["first"] <= _END >> 1)
+        some = asked["records"] > 0
         asked, answers = asked[some], answers[some]
         if not len(asked):
             return
         new = np.zeros(len(asked), _RANGE)
+        new["n"] = np.arange(self._next, self._next + len(asked))
+        self._next += len(asked)
         for name in ("part", "size", "time", "order", "connection", "who"):
             new[name] = asked[name]
         new["first"] = answers["first"]
-        new["last"] = answers["first"] + asked["records"] - 1
+        # An offset near the end of all numbers is none that a broker gives.
+        new["last"] = np.minimum(answers["first"], _END >> 1) + asked["records"] - 1
         new["acknowledged"], new["known"], new["appended"] = answers["time"], answers["order"], answers["more"]
         new["got"] = NONE
-        new = new[~self._sent_again(new)]
-        new["n"] = np.arange(self._next, self._next + len(new))
-        self._next += len(new)
         self._ranges = np.concatenate([self._ranges, new])
-
-    def _sent_again(self, new: Array) -> Array:
-        """Which new ranges are others that were sent again, before an answer came: what is answered first counts."""
-        known = self._ranges[self._ranges["known"] > new["order"].min()]
-        both = np.concatenate([known, new])
-        order = np.lexsort([both[name] for name in ("known", *_SAME)])
-        one, two = both[order[:-1]], both[order[1:]]
-        again = two["order"] < one["known"]
-        for name in _SAME:
-            again &= one[name] == two[name]
-        gone = np.zeros(len(both), bool)
-        gone[order[1:][again]] = True
-        return gone[len(known) :]
 
     def _learn(self, events: Array) -> None:
         """Which reader is of which group."""
@@ -637,7 +543,9 @@ class Journeys:
         order = np.lexsort((all_["order"], key))
         one, key = all_[order], key[order]
         # The highest so far, of each.
-        top = _highest(key, one["top"])
+        distinct, rank = np.unique(one["top"], return_inverse=True)
+        width = len(distinct) + 1
+        top = distinct[np.maximum.accumulate(key * width + rank) - key * width]
         begins = np.append(True, key[1:] != key[:-1])
         reached = np.append(NONE, top[:-1])
         reached[begins] = NONE
@@ -670,65 +578,41 @@ class Journeys:
         ranges = self._ranges
         near = self._near(given)
         order = near[np.lexsort((ranges["first"][near], ranges["part"][near]))]
-        # A range was given up where so many were acknowledged after it.
-        gone = ranges["n"][order] + self._most_produced - (ranges["n"][0] if len(ranges) else 0)
-        gone = np.append(np.maximum.accumulate(ranges["known"]), _END)[np.minimum(gone, len(ranges))]
-        ranges = ranges[order]
-        low, high, twice = _candidates(ranges, given)
-        which, at, more = self._fitting(given, ranges, gone, (low, high))
-        one = ranges[at]
+        firsts, lasts, begin, end = ranges["first"][order], ranges["last"][order], given["first"], given["last"]
+        parts = ranges["part"][order]
+        of_first, of_begin, of_end = _keys((parts, given["part"], given["part"]), (firsts, begin, end))
+        low = np.maximum(np.searchsorted(of_first, of_begin, "right") - 1, 0)
+        high = np.searchsorted(of_first, of_end, "right")
+        which, at = _pairs(low, high)
+        known = ranges["known"][order][at]
+        fits = (
+            (parts[at] == given["part"][which])
+            & (lasts[at] >= begin[which])
+            & (firsts[at] <= end[which])
+            & (known <= given["order"][which] + self._late)
+            # Offsets of a topic that was made again, or of another cluster, may be the same.
+            & (ranges["order"][order][at] < given["order"][which])
+        )
+        # It was given up before, where so many were acknowledged after it.
+        later = ranges["n"][order][at] + self._most_produced - (self._ranges["n"][0] if len(ranges) else 0)
+        orders = np.append(np.maximum.accumulate(ranges["known"]), _END)
+        fits &= orders[np.minimum(later, len(ranges))] > given["order"][which]
+        which, at = which[fits], at[fits]
+        one = ranges[order[at]]
         made = self._rows(given[which], way)
-        made["first"] = np.maximum(one["first"], given["first"][which])
-        made["last"] = np.minimum(one["last"], given["last"][which])
+        made["first"] = np.maximum(firsts[at], begin[which])
+        made["last"] = np.minimum(lasts[at], end[which])
         for name, source in (
             ("produced", "time"), ("produce_connection", "connection"), ("produce_order", "order"),
             ("producer", "who"), ("acknowledged", "acknowledged"), ("appended", "appended"),
         ):  # fmt: skip
             made[name] = one[source]
         made["n"] = one["n"]
-        if twice:
-            made, which = _newest(made, which)
-        if not unknown:
-            return joined([made, self._unknown(given, more, way)])
-        if len(given):
+        if unknown and len(given):
             others, source = self._others(given, which, made, way)
             made, which = np.concatenate([made, others]), np.concatenate([which, source])
             made = made[np.lexsort((made["first"], which))]
         return made
-
-    def _fitting(
-        self, given: Array, ranges: Array, gone: Array, near: tuple[Array, Array]
-    ) -> tuple[Array, Array, Array]:
-        """Which of ``given`` and of ``ranges`` belong together. ``gone``: when ranges are given up, ``near``: between
-        which places they may be. And what is left out, as there is too much: which of ``given``, first and last offset.
-        """
-
-        def fitting(which: Array, at: Array) -> tuple[Array, Array]:
-            order = given["order"][which]
-            fits = (
-                (ranges["part"][at] == given["part"][which])
-                & (ranges["last"][at] >= given["first"][which])
-                & (ranges["first"][at] <= given["last"][which])
-                & (ranges["known"][at] <= order + self._late)
-                # Offsets of a topic that was made again, or of another cluster, may be the same.
-                & (ranges["order"][at] < order)
-                & (gone[at] > order)
-            )
-            return which[fits], at[fits]
-
-        low, high = near
-        # Of a response there are no more pieces than batches. A reader may pass any number.
-        most = np.where(given["kind"] == Kind.ASK, MOST_PASSED, 2 * given["records"] + _FEW)
-        many = high - low > most
-        some, more = [fitting(*_pairs(low, np.where(many, low, high)))], []
-        for row in np.flatnonzero(many).tolist():
-            here, count = np.arange(low[row], high[row]), int(most[row])
-            which, at = fitting(np.full(len(here), row), here)
-            some.append((which[:count], at[:count]))
-            if len(at) > count:
-                more.append((row, int(ranges["first"][at[count]]), int(ranges["last"][at[count:]].max())))
-        which, at = (np.concatenate(each) for each in zip(*some, strict=True))
-        return which, at, np.array(more, np.int64).reshape(-1, 3)
 
     def _near(self, given: Array) -> Array:
         """The produced ranges that may have a part of these: of their partitions, not all before them."""
@@ -753,18 +637,12 @@ class Journeys:
         source, first, last = source[order], first[order], last[order]
         begin, end = last[:-1] + 1, first[1:] - 1
         holes = (source[1:] == source[:-1]) & (begin <= end)
-        found = np.stack([source[:-1], begin, end], axis=1)[holes]
-        return self._unknown(given, found, way), source[:-1][holes]
-
-    def _unknown(self, given: Array, found: Array, way: Way) -> Array:
-        """Rows of which nobody knows who produced them. ``found``: which of ``given``, first and last offset."""
-        which, first, last = found.T
-        rows = self._rows(given[which], way)
-        rows["first"], rows["last"] = np.maximum(first, given["first"][which]), np.minimum(last, given["last"][which])
+        rows = self._rows(given[source[:-1][holes]], way)
+        rows["first"], rows["last"] = begin[holes], end[holes]
         for name in ("produced", "produce_connection", "produce_order", "producer", "acknowledged", "appended"):
             rows[name] = NONE
         rows["n"] = _END
-        return rows
+        return rows, source[:-1][holes]
 
     def _rows(self, given: Array, way: Way) -> Array:
         made = np.zeros(len(given), ROW)
@@ -806,14 +684,12 @@ class Journeys:
                 mine = of[part, entity] = np.flatnonzero((known["part"] == part) & (known["entity"] == entity))
             # Those of the last so many, whatever the window.
             mine = mine[(mine < number) & (mine >= number - self._most_delivered)]
-            firsts, lasts, orders = (known[name][mine] for name in ("first", "last", "order"))
+            firsts, lasts = known["first"][mine], known["last"][mine]
             one = fetched[place]
             for row in by_order.get((int(one["order"]), int(one["part"])), ()):
                 low, high = made["first"][row], made["last"][row]
                 if low >= one["first"] and high <= one["last"]:
-                    # Other records that had these offsets before are none of this range.
-                    same = (firsts <= high) & (lasts >= low) & (orders > made["produce_order"][row])
-                    deliveries[row] = 1 + int(np.count_nonzero(same))
+                    deliveries[row] = 1 + int(np.count_nonzero((firsts <= high) & (lasts >= low)))
         return deliveries
 
     def _reached(self, new: Array) -> Array:
@@ -827,7 +703,9 @@ class Journeys:
         (key,) = _keys((all_["part"],), (all_["entity"],))
         order = np.argsort(key, kind="stable")
         one, key = all_[order], key[order]
-        top = _highest(key, one["top"])
+        distinct, rank = np.unique(one["top"], return_inverse=True)
+        width = len(distinct) + 1
+        top = distinct[np.maximum.accumulate(key * width + rank) - key * width]
         begins = np.append(True, key[1:] != key[:-1])
         before = np.append(NONE, top[:-1])
         before[begins] = NONE

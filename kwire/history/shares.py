@@ -6,9 +6,7 @@ outcome.
 
 Rules kept here:
 
-- A request acknowledges. Its response says whether the broker took that: the outcome is known then. An error of the
-  whole response refuses all of it.
-- Offsets that end before they begin are none.
+- A request acknowledges. Its response says whether the broker took that: the outcome is known then.
 - A lock that is over, by the clock of the capture, is ``expired``. That is seen with the next frame of the partition.
 - Records that are delivered again while somebody has them were given back by the broker: the member's session ended,
   or it left.
@@ -22,7 +20,6 @@ Source: KIP-932 (share groups), KIP-1222 (renewals); Kafka's SharePartition.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -174,12 +171,10 @@ class Deliveries:
 
     def __init__(self, owner: str, place: _Place) -> None:
         self.owner = owner
-        self.topic: list[str | None] = [None, place[0]]
-        self.partition: int = place[1]
-        self.held: dict[int, _Range] = {}
-        """Ranges that members have, by their first offsets. No two have an offset in common."""
-        self._firsts: list[int] = []
-        """These offsets in order."""
+        id_, self.partition = place
+        self.topic: list[str | None] = [None, id_]
+        self.held: list[_Range] = []
+        """Ranges that members have, in the order in which they were acquired."""
         self.ended: list[_Range] = []
         """Ranges that were given back."""
         self.now: int | None = None
@@ -206,18 +201,15 @@ class Deliveries:
         made: list[Row | Plain] = []
         lock = step.said["lock"]
         for first, last, type_ in acks:
-            if last < first:
-                continue
             if code:
                 name = error_name(code) or str(code)
                 made.append(self._unknown(first, last, member, "refused") | {"error_name": name})
             else:
                 made += self._acknowledged(first, last, type_, member, lock)
         for first, last, count in acquired:
-            if last >= first:
-                made += self._acquired(first, last, count, step, member)
+            made += self._acquired(first, last, count, step, member)
         while len(self.held) > MOST_RANGES:
-            one = self._drop(next(iter(self.held.values())))
+            one = self.held.pop(0)
             why = f"more than {MOST_RANGES} ranges of a partition are kept"
             row = dict(zip(_PLAIN, self._row(one, None), strict=True))
             made.append(row | {"status": GIVEN_UP, "error": why})
@@ -227,17 +219,18 @@ class Deliveries:
         """The rows of what a member does not have any more, or may not have."""
         self.now = self.now if now is None else now
         yield from self._expired()
-        for one in [one for one in self.held.values() if one.member == member]:
-            self._drop(one)
+        gone = [one for one in self.held if one.member == member]
+        self.held = [one for one in self.held if one.member != member]
+        for one in gone:
             yield self._ends(one, outcome, None if outcome == "unknown" else self.now)
 
     def over(self, now: int | None) -> Iterator[Plain]:
         """The rows of what is held at the end."""
         self.now = self.now if now is None else now
         yield from self._expired()
-        for one in self.held.values():
+        for one in self.held:
             yield self._row(one, "held", self.now)
-        self.held, self._firsts = {}, []
+        self.held = []
 
     def named(self) -> Row:
         """The columns that say which partition and group it is."""
@@ -258,23 +251,15 @@ class Deliveries:
         now = self.now
         if now is None or now < self._soonest:
             return []
-        over = [one for one in self.held.values() if one.until is not None and one.until <= now]
-        for one in over:
-            self._drop(one)
-        self._soonest = min((one.until for one in self.held.values() if one.until is not None), default=_NEVER)
+        over = [one for one in self.held if one.until is not None and one.until <= now]
+        self.held = [one for one in self.held if one.until is None or one.until > now]
+        self._soonest = min((one.until for one in self.held if one.until is not None), default=_NEVER)
         return [self._ends(one, "expired", one.until) for one in over]
 
     def _holds(self, one: _Range) -> None:
-        if one.first not in self.held:
-            insort(self._firsts, one.first)
-        self.held[one.first] = one
+        self.held.append(one)
         if one.until is not None and one.until < self._soonest:
             self._soonest = one.until
-
-    def _drop(self, one: _Range) -> _Range:
-        del self.held[one.first]
-        del self._firsts[bisect_left(self._firsts, one.first)]
-        return one
 
     def _ends(self, one: _Range, outcome: str, at: int | None) -> Plain:
         if outcome in _AGAIN:
@@ -294,17 +279,22 @@ class Deliveries:
 
     def _taken(self, first: int, last: int, member: str | None = None) -> list[_Range]:
         """Takes a range out of what is held (by a member): the parts that were."""
-        whole = self.held.get(first)
-        if whole is not None and whole.last == last and (member is None or whole.member == member):
-            return [self._drop(whole)]
-        found = []
-        low, high = bisect_right(self._firsts, first), bisect_right(self._firsts, last)
-        for one in [self.held[each] for each in self._firsts[max(low - 1, 0) : high]]:
-            if one.last < first or (member is not None and one.member != member):
-                continue
-            found.append(self._drop(one).within(first, last))
-            for left in one.without(first, last):
-                self._holds(left)
+        for place, one in enumerate(self.held):
+            if one[0] == first and one[1] == last and (member is None or one[2] == member):
+                # What is held has no offset twice.
+                del self.held[place]
+                return [one]
+        found, left = [], []
+        for one in self.held:
+            if one.last < first or one.first > last or (member is not None and one.member != member):
+                left.append(one)
+            elif first <= one.first and one.last <= last:
+                found.append(one)
+            else:
+                found.append(one.within(first, last))
+                left += one.without(first, last)
+        if found:
+            self.held = left
         return found
 
     def _acknowledged(self, first: int, last: int, type_: int, member: str, lock: int) -> list[Row | Plain]:
@@ -313,7 +303,7 @@ class Deliveries:
         made: list[Row | Plain] = []
         some = self._taken(first, last, member)
         if len(some) > 1:
-            some.sort(key=lambda each: each.first)
+            some.sort()
         for one in some:
             if one.first > done:
                 made.append(self._unknown(done, one.first - 1, member, outcome))
@@ -340,25 +330,21 @@ class Deliveries:
             self._holds(new)
             return made
         ended, self.ended = self.ended, []
-        mine = []
+        pieces = [new]
         for one in ended:
             if one.last < first or one.first > last:
                 self.ended.append(one)
-            else:
-                self.ended += one.without(first, last)
-                mine.append(one.within(first, last))
-        spans: list[tuple[int, int, str | None]] = []
-        for one in sorted(mine, key=lambda each: each.first):
-            spans += [(first, one.first - 1, None), (one.first, one.last, one.outcome)]
-            first = one.last + 1
-        pieces: list[_Range] = []
-        for begin, end, before in (*spans, (first, last, None)):
-            if pieces and pieces[-1].before == before:
-                # What ended in the same way is one range again, in however many it was.
-                pieces[-1] = pieces[-1]._replace(last=max(end, pieces[-1].last))
-            elif begin <= end:
-                pieces.append(new._replace(first=begin, last=end, before=before))
-        for one in pieces:
+                continue
+            self.ended += one.without(first, last)
+            left: list[_Range] = []
+            for piece in pieces:
+                if piece.last < one.first or piece.first > one.last:
+                    left.append(piece)
+                else:
+                    left += [piece.within(one.first, one.last)._replace(before=one.outcome)]
+                    left += piece.without(one.first, one.last)
+            pieces = left
+        for one in sorted(pieces):
             self._holds(one)
         return made
 
@@ -366,14 +352,14 @@ class Deliveries:
 
     def save(self) -> Any:
         """What it knows, as JSON has it."""
-        some = [[list(one) for one in each] for each in (self.held.values(), self.ended)]
+        some = [[list(one) for one in each] for each in (self.held, self.ended)]
         return {"topic": self.topic, "held": some[0], "ended": some[1], "now": self.now}
 
     def restore(self, state: Any) -> None:
         """Takes over what ``save`` gave. Raises one of ``stored.UNFIT``."""
         topic, id_ = state["topic"]
         self.topic = [None if topic is None else stored.text(topic), None if id_ is None else stored.text(id_)]
-        self.held, self._firsts = {}, []
+        self.held = []
         for one in state["held"]:
             self._holds(_restored(one))
         self.ended = [_restored(one) for one in state["ended"]]
@@ -418,8 +404,6 @@ class Shares(Fold):
         self.size = 0
         self.parts: dict[_Place, Deliveries] = {}
         self.sessions: dict[str, _Session] = {}
-        self.held: dict[str, dict[_Place, None]] = {}
-        """In which partitions members have got records."""
         self.now: int | None = None
 
     def take(self, step: Step) -> Iterable[Row | Plain]:
@@ -468,15 +452,11 @@ class Shares(Fold):
         member = asked["member"] or ""
         session = self.sessions.get(member)
         acks = {(topic[1], partition): some for topic, partition, some in asked["acks"]}
-        whole = step.said["code"]
-        parts = [(topic, place, whole, ()) for topic, place, _ in asked["acks"]] if whole else step.said["parts"]
-        for topic, partition, code, acquired in parts:
+        for topic, partition, code, acquired in step.said["parts"]:
             part = self._part(topic, partition)
             size = part.size
             made += part.heard(self.now, topic)
             made += part.answered(acks.get((topic[1], partition), ()), code, acquired, step, member)
-            if acquired:
-                self.held.setdefault(member, {})[topic[1], partition] = None
             if session is not None and request.frame < session.lost:
                 # It is told after a request that shows a loss: a request that is missing may have given them back.
                 made += part.lose(member, "unknown", self.now)
@@ -491,8 +471,7 @@ class Shares(Fold):
         return made
 
     def _lose(self, member: str, outcome: str) -> Iterator[Row | Plain]:
-        for place in self.held.pop(member, ()):
-            part = self.parts[place]
+        for part in self.parts.values():
             self.size -= part.size
             yield from part.lose(member, outcome, self.now)
             self.size += part.size
@@ -517,8 +496,6 @@ class Shares(Fold):
             place = (id_ or None, int(number))
             one = self.parts[place] = Deliveries(self.owner, place)
             one.restore(said)
-            for each in one.held.values():
-                self.held.setdefault(each.member, {})[place] = None
         for who, connection, epoch, is_open, lost in state["sessions"]:
             self.sessions[stored.text(who)] = _Session(
                 stored.number(connection, 0), stored.number(epoch, -1), stored.truth(is_open), stored.number(lost, -1)

@@ -40,7 +40,6 @@ __all__ = [
     "NOBODY",
     "OK",
     "UNREADABLE",
-    "UNSUPPORTED",
     "Columns",
     "Found",
     "Heads",
@@ -54,7 +53,6 @@ __all__ = [
     "packed",
     "request_of",
     "saved",
-    "shown",
     "step_of",
     "topic_of",
     "unpacked",
@@ -65,14 +63,9 @@ OK: Final = "ok"
 MALFORMED: Final = "malformed"
 """of one whose body is not what its version says (str),"""
 UNREADABLE: Final = "unreadable"
-"""of an incomplete frame (str),"""
-UNSUPPORTED: Final = "unsupported"
-"""and of one whose version has no layout (str)."""
+"""and of an incomplete frame (str)."""
 NOBODY: Final = ""
 """The owner (str) of what is no part of a history, though its API is: neither it nor its response has a row."""
-
-_LONGEST_NAME: Final = 249
-"""Characters of the longest name that a topic can have (``org.apache.kafka.common.internals.Topic``)."""
 
 Array = Any
 Said = Mapping[str, Any]
@@ -160,13 +153,6 @@ class Steps:
     def wanted(self, frames: Frames) -> Array:
         """Which frames have a part in this history, as a column."""
         there: Array = frames.with_body(self.kinds) & (frames["version"] >= 0)
-        if frames.all_whole:
-            return there
-        new = np.flatnonzero(frames["status"] == Status.UNSUPPORTED)
-        if len(new):
-            kinds = 2 * frames["api"][new] + frames["response"][new]
-            known = (kinds >= 0) & (kinds < len(self.kinds))
-            there[new[known]] = self.kinds[kinds[known]]
         return there
 
     def of(
@@ -240,8 +226,6 @@ class Window:
         self.kinds: Array = 2 * table["api"] + table["response"]
         self.times: Array = table["time"]
         """NO_TIME where the capture states none."""
-        self._n_heads = 0
-        """How many frames were asked for one by one."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -270,6 +254,11 @@ class Window:
         return Lists(self.connections.tolist(), self.pairs.tolist(), self.kinds.tolist(), *columns)
 
     @cached_property
+    def _about(self) -> list[tuple[int, int, int]]:
+        sides, clients = self._table["client_side"].tolist(), self._table["client"].tolist()
+        return list(zip(self.connections.tolist(), sides, clients, strict=True))
+
+    @cached_property
     def alike(self) -> Array:
         """A number for each body that says the same. -1 where nothing of it is remembered."""
         table = self._table
@@ -289,8 +278,7 @@ class Window:
 
     def ends(self, number: int) -> Ends:
         """Client and broker of a frame, as ``Step`` has them."""
-        row = self._table[number]
-        key, kept = (int(self.connections[number]), int(row["client_side"]), int(row["client"])), self._steps.ends
+        key, kept = self._about[number], self._steps.ends
         both = kept.get(key)
         if both is None:
             _, side, client = key
@@ -305,9 +293,9 @@ class Window:
     def says(self, number: int) -> Found:
         """What a frame says. Nothing if it cannot be read."""
         found = self._steps.known.get(self._alike[number])
-        if found is None and self._table["status"][number] == Status.OK:
+        if found is None and self.lists.statuses[number] == Status.OK:
             with suppress(KwireError):
-                found = self._found[number] = self._read(number)
+                found = self._found[number] = self._read(number, self.lists.frames[number])
         return found or ()
 
     def step(self, number: int, request: Step | None = None) -> Step | None:
@@ -334,9 +322,7 @@ class Window:
         lists, capture = self.lists, self._steps.capture
         times = [None if time == NO_TIME else time for time in lists.times]
         ids = [0 if id_ == ABSENT else id_ for id_ in lists.ids]
-        kept = self._steps.ends
-        keys = zip(lists.connections, self._table["client_side"].tolist(), self._table["client"].tolist(), strict=True)
-        ends = [kept.get(key) or self.ends(number) for number, key in enumerate(keys)]
+        ends = map(self.ends, range(len(self)))
         return [
             (capture, connection, frame, time, client, broker, bool(kind & 1), kind >> 1, version, id_, size)
             for connection, frame, time, (client, broker), kind, version, id_, size in zip(
@@ -346,36 +332,32 @@ class Window:
 
     def _head(self, number: int) -> tuple[Any, ...]:
         """What the steps of a frame have in common."""
-        self._n_heads += 1
-        if self._n_heads > len(self) >> 3:
-            return self._all_heads[number]
-        # Columns become lists in less time than so many rows, and most rows of a window may change nothing.
-        row = self._table[number]
-        time, id_ = int(row["time"]), int(row["id"])
+        lists = self.lists
+        time, id_, kind = lists.times[number], lists.ids[number], lists.kinds[number]
         return (
             self._steps.capture,
-            int(self.connections[number]),
-            int(row["number"]),
+            lists.connections[number],
+            lists.frames[number],
             None if time == NO_TIME else time,
             *self.ends(number),
-            bool(row["response"]),
-            int(row["api"]),
-            int(row["version"]),
+            bool(kind & 1),
+            kind >> 1,
+            lists.versions[number],
             0 if id_ == ABSENT else id_,
-            int(row["seen"]),
+            lists.sizes[number],
         )
 
     def steps(self, number: int, asked: Mapping[tuple[str | None, str], Step] | None = None) -> Iterator[Step]:
         """The steps of a frame. ``asked``: those of its request, which then are theirs."""
-        head, status = self._head(number), int(self._table["status"][number])
+        frame, status = self.lists.frames[number], self.lists.statuses[number]
+        head = self._head(number)
         if status != Status.OK:
             alone = self._frames.chosen(self._rows[number : number + 1])
             why = next((text for _, text in alone.errors(np.zeros(1, np.int64))), None)
-            word = UNSUPPORTED if status == Status.UNSUPPORTED else UNREADABLE
-            yield Step._make([*head, None, "", {}, word, why or Status(status).name.lower(), None])
+            yield Step._make([*head, None, "", {}, UNREADABLE, why or Status(status).name.lower(), None])
             return
         try:
-            found = self._read(number)
+            found = self._read(number, frame)
         except KwireError as error:
             yield Step._make([*head, None, "", {}, MALFORMED, str(error), None])
             return
@@ -384,7 +366,7 @@ class Window:
             owner = owner if request is None else request.owner
             yield Step._make([*head, owner, place, said, OK, None, request])
 
-    def _read(self, number: int) -> Found:
+    def _read(self, number: int, frame: int) -> Found:
         there = self._found.get(number)
         if there is not None:
             return there
@@ -397,10 +379,10 @@ class Window:
         def name(id_: UUID) -> str | None:
             nonlocal looked
             looked = True
-            return self._names(id_, int(self._table["number"][number]))
+            return self._names(id_, frame)
 
         data = self._frames.bytes_of(self._rows[number])
-        found = self._steps.read(int(self.kinds[number]), int(self._table["version"][number]), data, name)
+        found = self._steps.read(self.lists.kinds[number], self.lists.versions[number], data, name)
         # What names a topic by its id may mean another name later.
         if key >= 0 and not looked:
             self._steps.known[key] = found
@@ -492,14 +474,6 @@ def step_of(values: Any) -> Step:
     )
 
 
-def shown(name: str) -> str:
-    """A name that a row repeats for each partition: no more of it than a topic can have."""
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-
-
 def topic_of(id_: UUID, names: Names) -> list[str | None]:
     """A topic that a message names by its id: [name if it is known, id as text]."""
-    if id_ == ZERO_UUID:
-        return [None, None]
-    name = names(id_)
-    return [None if name is None else shown(name), uuid_text(id_)]
+    return [None, None] if id_ == ZERO_UUID else [names(id_), uuid_text(id_)]

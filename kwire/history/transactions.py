@@ -16,10 +16,6 @@ Rules kept here:
 - What another producer or a time-out did looks the same to a client that is refused. The end is ``timed_out`` if the
   time-out is known and has passed, and else ``fenced``. If packets of the capture were missing before, it is
   ``aborted``, and ``unknown`` if they were of its own connections.
-- A leader that refuses records for their epoch knows a newer one: the transaction is over. If nobody else says how it
-  ended, it ended as if its coordinator had refused then.
-- A batch that is sent again gets the offset that it had: leaders remember the last ``_SENT_AGAIN``. It counts once.
-- With two-phase commit, a producer that takes over may keep what was prepared: the answer names it, and it goes on.
 - An EndTxn alone is no transaction: who ends one twice gets the same answer again.
 - If packets are missing on a connection of an open transaction, the row says so (``gap``): its end, and the begin of
   the next, may be among them.
@@ -27,7 +23,7 @@ Rules kept here:
   is compared.
 - State is bounded by producers, partitions of a transaction and offsets that are held back. What is given up is a row.
 
-Sources: KIP-98, KIP-360, KIP-447, KIP-890, KIP-939.
+Sources: KIP-98, KIP-360, KIP-447, KIP-890.
 """
 
 from __future__ import annotations
@@ -38,7 +34,6 @@ from functools import cache
 from typing import Any, Final, NamedTuple, get_type_hints
 
 from kwire import stored
-from kwire.history.steps import shown
 from kwire.schema.keys import ApiKey
 
 __all__ = ["ENDS", "MOST_EVENTS", "MOST_PARTITIONS", "MOST_PRODUCERS", "STATUSES", "Step", "Transactions", "Write"]
@@ -56,8 +51,6 @@ _MOST_HELD: Final = 1 << 13
 _MOST_READERS: Final = 32
 _MOST_ERRORS: Final = 16
 _MOST_CONNECTIONS: Final = 64
-_SENT_AGAIN: Final = 5
-"""Batches of a producer in a partition that a leader knows again."""
 
 ENDS: Final = {
     "committed": "a broker accepted EndTxn with a commit, or a commit marker was written",
@@ -77,7 +70,7 @@ STATUSES: Final = {
 }
 """The words of ``status``, and what each means (dict)."""
 
-_OF_PARTITION: Final = ("first", "records", "record_bytes", "marked", "offsets")
+_OF_PARTITION: Final = ("first", "records", "record_bytes", "marked")
 
 
 def _is_plain(one: Field[Any]) -> bool:
@@ -107,8 +100,7 @@ class Step(NamedTuple):
 
     ``time`` and ``timeout``: microseconds. ``kind`` is one of:
 
-    - ``init``: InitProducerId. ``timeout``, ``producer_id`` (-1: a producer that is new); of the response
-      ``goes_on``: whether the transaction that was prepared goes on
+    - ``init``: InitProducerId. ``timeout``, ``producer_id`` (-1: a producer that is new)
     - ``add``: AddPartitionsToTxn, a partition; of the response with an ``error``. ``verify``: it is only asked about
     - ``group``: AddOffsetsToTxn
     - ``offsets``: TxnOffsetCommit. ``records``: how many offsets
@@ -146,7 +138,6 @@ class Step(NamedTuple):
     record_bytes: int | None = None
     waited: bool = False
     error: str | None = None
-    goes_on: bool = False
 
     def save(self) -> list[Any]:
         """Its values, as JSON has them."""
@@ -163,34 +154,28 @@ def _step_types() -> tuple[Any, ...]:
     return tuple(get_type_hints(Step).values())
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Write:
-    """What a Produce request says of a partition, and its response if it is in the same window, before anybody needs
-    steps.
+    """What a Produce request and its response say of a partition, both in one window, before anybody needs steps.
 
-    ``time``: of the request, in microseconds. ``key``: connection and correlation id. ``place``: key, topic and
-    partition. ``producer``: id and epoch. ``request`` and ``response`` make the steps. ``taken``: the request was taken
-    without its step.
+    ``time``: of the request, in microseconds. ``request`` and ``response`` make the steps. ``taken``: the request was
+    taken without its step.
     """
 
     name: str
     capture: str
     time: int | None
-    key: tuple[int, int]
-    frame: int
-    place: tuple[tuple[int, int], str | None, int]
+    partition: tuple[str | None, int]
     producer: tuple[int | None, int | None]
     records: int
     record_bytes: int
+    connection: int
+    correlation_id: int | None
+    frame: int
+    offset: int
     request: Callable[[], Step]
-    offset: int = -1
-    response: Callable[[], Step] | None = None
+    response: Callable[[], Step]
     taken: bool = False
-
-    @property
-    def connection(self) -> int:
-        """That of its frames."""
-        return self.key[0]
 
 
 @dataclass(slots=True)
@@ -209,8 +194,6 @@ class _Partition:
     records: int = 0
     record_bytes: int = 0
     marked: int | None = None
-    offsets: tuple[int, ...] = ()
-    """Those of the last batches."""
 
 
 @dataclass(slots=True)
@@ -241,14 +224,10 @@ class _Open:
     """Whether another InitProducerId has to wait for its end."""
     asked: Step | None = None
     """The last EndTxn, as long as it has no answer."""
-    refused: Step | None = None
-    """The answer of the first leader that knows a newer epoch."""
     end: str | None = None
     ended: Step | None = None
     cause: str | None = None
     given_up: bool = False
-    gaps: int = 0
-    """How many gaps of the capture there were when it ended."""
 
     def save(self) -> dict[str, Any]:
         """Its values, as JSON has them."""
@@ -269,17 +248,16 @@ class _Open:
         """What ``save`` gave. Raises one of ``stored.UNFIT``."""
         made = cls(**{one.name: _fit(state[one.name], one.type) for one in fields(cls) if _is_plain(one)})
         made.begin = Step.restored(state["begin"])
-        for name in ("client", "asked", "refused", "ended"):
+        for name in ("client", "asked", "ended"):
             setattr(made, name, None if state[name] is None else Step.restored(state[name]))
         if made.end is not None and made.end not in ENDS:
             raise ValueError("no such end")
         for topic, partition, *values in state["partitions"]:
-            first, records, size, marked, offsets = values
+            first, records, size, marked = values
             key = (None if topic is None else stored.text(topic), stored.optional(partition, -(1 << 31)))
             made.partitions[key] = _Partition(
                 stored.optional(first, -(1 << 63)), stored.number(records, 0), stored.number(size, 0),
                 stored.optional(marked, -(1 << 63)),
-                tuple(stored.number(one, 0, (1 << 63) - 1) for one in offsets)[:_SENT_AGAIN],
             )  # fmt: skip
         made.groups = dict.fromkeys(map(stored.text, state["groups"]))
         made.errors = dict.fromkeys(map(stored.text, state["errors"]))
@@ -306,9 +284,7 @@ class _Producer:
     epoch: int | None = None
     timeout: int | None = None
     seen: bool = False
-    """Whether the capture had what came before: its InitProducerId, or the end of a transaction,"""
-    gaps: int = 0
-    """and how many gaps there were until then. In one of them its next transaction may have begun."""
+    """Whether the capture has what came before: its InitProducerId, or the end of a transaction."""
     now: _Open | None = None
 
 
@@ -327,10 +303,8 @@ class Transactions:
         """By connection and correlation id: what a request says."""
         self._held: dict[tuple[str | None, int | None, int | None], _Held] = {}
         self._given_up: list[dict[str, Any]] = []
-        self._gaps = 0
-        """How often packets were missing so far."""
-        self._on: dict[int, dict[str, None]] = {}
-        """Whose transactions have used a connection since its last gap."""
+        self._lossy = False
+        """Whether packets were missing so far."""
 
     def add(self, step: Step) -> Iterator[dict[str, Any]]:
         """Takes a step. Yields rows of transactions that are complete."""
@@ -356,21 +330,21 @@ class Transactions:
             return self.add(write.request())
         now.sent += write.records
         write.taken = True
-        waiting = self._asked.get(write.key)
+        key = (write.connection, write.correlation_id)
+        waiting = self._asked.get(key)
         if waiting is not None and waiting[0].frame != write.frame:
-            del self._asked[write.key]
+            del self._asked[key]
         return iter(())
 
     def answers(self, write: Write) -> Iterator[dict[str, Any]]:
         """Takes the response."""
-        assert write.response is not None
         if not write.taken:
             return self.add(write.response())
         now = self._open(write)
         if now is None:
             return self._told(write.request(), write.response())
         self._known[write.name] = self._known.pop(write.name)
-        self._wrote(now, write.place[1:], write.offset, (write.records, write.record_bytes), write)
+        self._wrote(now, write.partition, write.offset, (write.records, write.record_bytes), write)
         return iter(())
 
     def _open(self, write: Write) -> _Open | None:
@@ -388,7 +362,9 @@ class Transactions:
     def rest(self) -> Iterator[dict[str, Any]]:
         """Rows of all others, at the end of the capture."""
         for one in self._known.values():
-            yield from self._give(one)
+            if one.now is not None:
+                yield self._row(one, one.now)
+                one.now = None
 
     # -- state
 
@@ -402,7 +378,6 @@ class Transactions:
                     one.epoch,
                     one.timeout,
                     one.seen,
-                    one.gaps,
                     None if one.now is None else one.now.save(),
                 ]
                 for one in self._known.values()
@@ -410,20 +385,17 @@ class Transactions:
             "names": [[number, name] for number, name in self._names.items()],
             "asked": [[step.save() for step in steps] for steps in self._asked.values()],
             "held": [[*key, one.first, one.last, one.records, list(one.readers)] for key, one in self._held.items()],
-            "gaps": self._gaps,
+            "lossy": self._lossy,
         }
 
     def restore(self, state: Any) -> None:
         """Takes over what ``save`` gave. Raises one of ``stored.UNFIT``."""
         wide = -(1 << 63)
-        for name, number, epoch, timeout, seen, gaps, now in state["known"]:
+        for name, number, epoch, timeout, seen, now in state["known"]:
             self._known[stored.text(name)] = _Producer(
                 name, stored.optional(number, wide), stored.optional(epoch, wide), stored.optional(timeout, wide),
-                stored.truth(seen), stored.number(gaps, 0), None if now is None else _Open.restored(now),
+                stored.truth(seen), None if now is None else _Open.restored(now),
             )  # fmt: skip
-        for one in self._known.values():
-            for connection in () if one.now is None else one.now.connections:
-                self._on.setdefault(connection, {})[one.name] = None
         for number, name in state["names"]:
             self._names[stored.number(number, wide)] = stored.text(name)
         for some in state["asked"]:
@@ -438,7 +410,7 @@ class Transactions:
                 stored.optional(first, wide), stored.optional(last, wide), stored.number(records, wide),
                 dict.fromkeys(map(stored.text, readers)),
             )  # fmt: skip
-        self._gaps = stored.number(state["gaps"], 0)
+        self._lossy = stored.truth(state["lossy"])
 
     # -- requests and responses
 
@@ -506,7 +478,7 @@ class Transactions:
             old = self._known.pop(next(iter(self._known)))
             if old.now is not None:
                 old.now.given_up = old.now.end is None
-                self._given_up += self._give(old)
+                self._given_up.append(self._row(old, old.now))
             if old.producer_id is not None and self._names.get(old.producer_id) == old.name:
                 del self._names[old.producer_id]
         return one
@@ -534,13 +506,8 @@ class Transactions:
 
     def _initialised(self, one: _Producer, step: Step, answer: Step) -> Iterator[dict[str, Any]]:
         now = one.now
-        if now is not None and now.end is None and answer.goes_on:
-            now.producer_id, now.epoch = answer.producer_id, answer.producer_epoch
-            self._event(now, answer, f"kept by InitProducerId of {step.client_id or '-'}")
-        elif now is not None and now.end is None:
-            if now.refused is not None and not now.contended:
-                self._over(now, now.refused)
-            elif not now.contended:
+        if now is not None and now.end is None:
+            if not now.contended:
                 # A coordinator aborts what is open, and lets the producer ask once more: this one was over.
                 said = f"over before InitProducerId in frame {step.frame}"
                 if self._late(now, step):
@@ -551,10 +518,9 @@ class Transactions:
             else:
                 who = step.client_id or "-"
                 self._close(now, "fenced", answer, f"InitProducerId of {who} on {step.client_host}:{step.client_port}")
-        if now is None or now.end is not None:
-            yield from self._give(one)
+        yield from self._give(one)
         self._name(one, answer.producer_id, answer.producer_epoch)
-        one.timeout, one.seen, one.gaps = step.timeout, True, self._gaps
+        one.timeout, one.seen = step.timeout, True
 
     def _accepted(self, one: _Producer, step: Step, answer: Step) -> Iterator[dict[str, Any]]:
         """A broker accepted a partition, records, a group or offsets."""
@@ -568,7 +534,6 @@ class Transactions:
             if now is not None and self._same(now, step) and not begins:
                 return  # it was asked before the end
             yield from self._give(one)
-            one.seen = one.seen and one.gaps == self._gaps
             known = begins and (one.seen or step.kind in ("add", "group"))
             protocol = None if step.broker else _protocol(step)
             now = one.now = _Open(step, known, protocol, step.producer_id, step.producer_epoch, timeout=one.timeout)
@@ -590,7 +555,6 @@ class Transactions:
                 self._event(now, step, "began")
         if len(now.connections) < _MOST_CONNECTIONS:
             now.connections[step.connection] = None
-            self._on.setdefault(step.connection, {})[one.name] = None
         if step.kind in ("add", "produce"):
             self._partition(now, step, answer)
         elif step.group_id is not None:
@@ -608,7 +572,7 @@ class Transactions:
                 now.more += 1
                 return
             now.partitions[key] = _Partition()
-            self._event(now, step, f"added {shown(step.topic or '-')}:{step.partition}")
+            self._event(now, step, f"added {step.topic}:{step.partition}")
 
     def _wrote(self, now: _Open, key: Any, offset: int | None, sizes: tuple[int, int], step: Step | Write) -> None:
         """A broker has written. ``sizes``: records and their bytes, ``step``: the request."""
@@ -620,12 +584,7 @@ class Transactions:
         if mine.first is None or (offset is not None and 0 <= offset < mine.first):
             mine.first = offset if offset is not None and offset >= 0 else mine.first
             topic, partition = key
-            self._event(now, step, f"wrote {shown(topic or '-')}:{partition} from offset {offset}")
-        if offset is not None and offset >= 0:
-            if offset in mine.offsets:
-                now.sent -= sizes[0]
-                return
-            mine.offsets = (*mine.offsets[1 - _SENT_AGAIN :], offset)
+            self._event(now, step, f"wrote {topic}:{partition} from offset {offset}")
         for sums in (mine, now):
             sums.records += sizes[0]
             sums.record_bytes += sizes[1]
@@ -638,7 +597,7 @@ class Transactions:
             else:
                 self._close(now, "unknown", None, "its end is not in the capture")
                 yield from self._give(one)
-        one.seen, one.gaps = True, self._gaps
+        one.seen = True
         if answer.producer_id is not None and answer.producer_id >= 0:
             self._name(one, answer.producer_id, answer.producer_epoch)
         else:
@@ -656,27 +615,20 @@ class Transactions:
         if len(now.errors) < _MOST_ERRORS:
             now.errors[f"{_API[step.kind]}: {answer.error}"] = None
         self._event(now, answer, f"{_API[step.kind]} refused: {answer.error}")
-        if answer.error in _OVER and step.kind == "produce":
-            now.refused = now.refused or answer
-        elif answer.error in _OVER and step.kind != "init":
-            self._over(now, answer)
+        if answer.error in _OVER and step.kind not in ("init", "produce"):
+            if now.gap:
+                self._close(now, "unknown", None, f"its end may be among missing packets: {answer.error}")
+            elif not now.known_begin or now.timeout is None or answer.error == "INVALID_PRODUCER_ID_MAPPING":
+                self._close(now, "aborted", answer, f"by its coordinator: {answer.error}")
+            elif self._lossy:
+                # Another InitProducerId may be among missing packets.
+                passed = "its time-out had passed" if self._late(now, answer) else "a producer took over"
+                self._close(now, "aborted", answer, f"by its coordinator, perhaps because {passed}: {answer.error}")
+            elif self._late(now, answer):
+                self._close(now, "timed_out", answer, f"open for longer than {now.timeout / 1e6:g} s: {answer.error}")
+            else:
+                self._close(now, "fenced", answer, f"by a producer that is not in the capture: {answer.error}")
         yield from ()
-
-    def _over(self, now: _Open, answer: Step) -> None:
-        """A coordinator, or a leader that knows a newer epoch, says that a transaction is over."""
-        who = "the leader of a partition" if answer.kind == "produce" else "its coordinator"
-        if now.gap:
-            self._close(now, "unknown", None, f"its end may be among missing packets: {answer.error}")
-        elif not now.known_begin or now.timeout is None or answer.error == "INVALID_PRODUCER_ID_MAPPING":
-            self._close(now, "aborted", answer, f"by {who}: {answer.error}")
-        elif self._gaps:
-            # Another InitProducerId may be among missing packets.
-            passed = "its time-out had passed" if self._late(now, answer) else "a producer took over"
-            self._close(now, "aborted", answer, f"by its coordinator, perhaps because {passed}: {answer.error}")
-        elif self._late(now, answer):
-            self._close(now, "timed_out", answer, f"open for longer than {now.timeout / 1e6:g} s: {answer.error}")
-        else:
-            self._close(now, "fenced", answer, f"by a producer that is not in the capture: {answer.error}")
 
     def _mark(self, step: Step) -> Iterator[dict[str, Any]]:
         """A coordinator has a marker written."""
@@ -693,21 +645,24 @@ class Transactions:
         if now.end is None:
             if step.committed:
                 self._close(now, "committed", step, "WriteTxnMarkers")
-            elif now.asked is None and self._late(now, step) and newer == 1 and not (self._gaps or now.contended):
+            elif now.asked is None and self._late(now, step) and newer == 1 and not (self._lossy or now.contended):
                 self._close(now, "timed_out", step, "WriteTxnMarkers, after its time-out")
             else:
                 self._close(now, "aborted", step, "WriteTxnMarkers")
         if mine is not None and mine.marked is None:
             mine.marked = step.time
-            self._event(now, step, f"marker for {shown(step.topic or '-')}:{step.partition}")
+            self._event(now, step, f"marker for {step.topic}:{step.partition}")
         yield from ()
 
     def _gap(self, step: Step) -> None:
-        self._gaps += 1
-        for name in self._on.pop(step.connection, ()):
-            now = self._known[name].now
-            if now is not None and now.end is None:
+        self._lossy = True
+        for one in self._known.values():
+            now = one.now
+            if now is not None and now.end is None and step.connection in now.connections:
                 now.gap = True
+            elif now is None or now.end is not None:
+                # Its next transaction may have begun in there.
+                one.seen = False
 
     def _hold(self, step: Step) -> None:
         key = (step.topic, step.partition, step.offset)
@@ -738,28 +693,17 @@ class Transactions:
             )
 
     def _close(self, now: _Open, end: str, step: Step | None, cause: str) -> None:
-        now.end, now.ended, now.cause, now.gaps = end, step, cause, self._gaps
+        now.end, now.ended, now.cause = end, step, cause
         if step is not None:
             self._event(now, step, {"timed_out": "timed out"}.get(end, end))
 
     def _give(self, one: _Producer) -> Iterator[dict[str, Any]]:
         """The row of the transaction before, now that the next begins."""
-        now, one.now = one.now, None
-        if now is None:
-            return
-        for connection in now.connections:
-            some = self._on.get(connection, {})
-            some.pop(one.name, None)
-            if not some:
-                self._on.pop(connection, None)
-        if now.end is not None and one.gaps < now.gaps:
-            # It was open meanwhile.
-            one.gaps = now.gaps
-        yield self._row(one, now)
+        if one.now is not None:
+            yield self._row(one, one.now)
+            one.now = None
 
     def _row(self, one: _Producer, now: _Open) -> dict[str, Any]:
-        if now.end is None and now.asked is None and now.refused is not None:
-            self._over(now, now.refused)
         client = now.client or now.begin
         held = [
             self._held.pop((topic, partition, each.first), None)
@@ -794,7 +738,7 @@ class Transactions:
             "timeout_ms": None if now.timeout is None else now.timeout // 1000,
             "partitions": [
                 {
-                    "topic": None if topic is None else shown(topic),
+                    "topic": topic,
                     "partition": partition,
                     "first_offset": each.first,
                     "records": each.records,

@@ -27,7 +27,6 @@ from kwire import stored
 from kwire.capture.frames import Frames
 from kwire.errors import KwireError
 from kwire.history.journeys import EVENT, NONE, Journeys, Kind, Way, check, chosen, joined
-from kwire.history.steps import shown
 from kwire.kernels.engine import choose
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
 from kwire.kernels.partitions import count_records
@@ -260,11 +259,8 @@ class _State:
         self.brokers: list[bool] = []
         """Which of them are brokers."""
         self.groups = _Texts()
-        self.captures: list[tuple[int, str, int]] = []
-        """From which order on the capture has which name, and how much larger numbers of frames are there. Orders go on
-        from one capture to the next, so that what is near its end waits for what comes."""
-        self.until = 0
-        """The order of the first frame that was not seen yet."""
+        self.captures: list[tuple[int, str]] = []
+        """From which frame on the capture has which name."""
 
     def save(self) -> dict[str, Any]:
         """All of it, as JSON has it."""
@@ -275,7 +271,6 @@ class _State:
             "whos": [list(one) for one in self.whos.known],
             "groups": self.groups.known,
             "captures": [list(one) for one in self.captures],
-            "until": self.until,
         }
 
     def restore(self, state: Any) -> None:
@@ -286,11 +281,7 @@ class _State:
             self.whos.number((stored.text(host), None if client is None else stored.text(client)))
         for name in state["groups"]:
             self.groups.number(None if name is None else stored.text(name))
-        self.captures = [
-            (stored.number(first, 0), stored.text(name), stored.number(more, -(1 << 62), 1 << 62))
-            for first, name, more in state["captures"]
-        ]
-        self.until = stored.number(state["until"], 0)
+        self.captures = [(stored.number(first, 0), stored.text(name)) for first, name in state["captures"]]
         if not self.captures:
             raise ValueError("no captures")
         sizes = len(self.topics.known), len(self.whos.known), len(self.groups.known)
@@ -308,8 +299,8 @@ class _Maker(Maker):
         self._names = Names()
         self._state: _State = run.memory.setdefault("journeys", _State()) if run.goes_on else _State()
         self._begun = False
-        self._more = 0
-        """How much larger the number of a frame is than its order."""
+        self._until = 0
+        """The number of the first frame that was not seen yet."""
         self._clients: dict[tuple[int, int], int] = {}
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
@@ -318,28 +309,27 @@ class _Maker(Maker):
         if not len(frames):
             return
         numbers = frames.numbers
+        until = self._until = int(numbers.max()) + 1
         if not self._begun:
             self._begun = True
-            self._more = int(numbers.min()) - state.until if state.captures else 0
-            state.captures.append((int(numbers.min()) - self._more, self._name, self._more))
-        state.until = int(numbers.max()) + 1 - self._more
+            state.captures.append((int(numbers.min()), self._name))
         events = self._events(frames)
         # From the frame on that gives an id its name, both are one topic.
         for cut, id_, name in self._topics.learnt:
             old = state.topics.number(uuid_text(_uuid(id_)))
             new = state.topics.number(name)
-            before = events["order"] <= cut - self._more
-            yield from self._rows(state.journeys.add(events[before], cut + 1 - self._more, now=True))
+            before = events["order"] <= cut
+            yield from self._rows(state.journeys.add(events[before], cut + 1, now=True))
             state.journeys.rename(partial(_renamed, old, new))
             state.transactions.rename(partial(_renamed, old, new))
             events = events[~before]
-        yield from self._rows(state.journeys.add(events, state.until))
+        yield from self._rows(state.journeys.add(events, until))
 
     def rest(self, tracker: Any) -> Iterator[pa.RecordBatch]:
         journeys = self._state.journeys
         # What goes on gives now what is known.
         yield from self._rows(
-            journeys.add(np.zeros(0, EVENT), self._state.until, now=True) if self._later else journeys.rest()
+            journeys.add(np.zeros(0, EVENT), self._until, now=True) if self._later else journeys.rest()
         )
 
     # -- events
@@ -392,7 +382,7 @@ class _Maker(Maker):
         """Events with what is known of their frames."""
         made = np.empty(len(of), EVENT)
         made[:] = _BLANK
-        made["kind"], made["order"] = kinds, frames.numbers[of] - self._more
+        made["kind"], made["order"] = kinds, frames.numbers[of]
         time, latency = frames["time"][of], frames["latency"][of]
         made["time"] = np.where(time == NO_TIME, NONE, time)
         made["asked"] = np.where((time == NO_TIME) | (latency == ABSENT), NONE, time - latency)
@@ -485,7 +475,7 @@ class _Maker(Maker):
         connections = frames.of_connections("number", frames["slot"][rows]).tolist()
         for row, connection, id_ in zip(rows.tolist(), connections, frames["id"][rows].tolist(), strict=True):
             frame = frames[row]
-            while gaps and gaps[-1] < frame.number - self._more:
+            while gaps and gaps[-1] < frame.number:
                 gaps.pop()
                 known.lose()
             try:
@@ -550,12 +540,14 @@ class _Maker(Maker):
                 return pa.array(np.where(none, rows["produce_connection"], rows["fetch_connection"]))
             order = np.where(none, rows["produce_order"], rows["fetch_order"])
             if name == "frame":
-                return pa.array(self._numbers(order))
-            return columns.pick([text for _, text, _ in self._state.captures], self._captures(order))
+                return pa.array(order)
+            begins = np.array([one for one, _ in self._state.captures])
+            which = np.maximum(np.searchsorted(begins, order, "right") - 1, 0)
+            return columns.pick([text for _, text in self._state.captures], which)
         if name == API:
             return pa.array(np.where(way == Way.UNDELIVERED, ApiKey.PRODUCE, ApiKey.FETCH).astype(np.int16))
         if name == "topic":
-            return _texts(self._state.topics.known, rows["part"] >> 32, shown)
+            return _texts(self._state.topics.known, rows["part"] >> 32)
         if name == "partition":
             return pa.array((rows["part"] & 0xFFFFFFFF).astype(np.uint32).view(np.int32))
         if name in ("first_offset", "last_offset"):
@@ -577,17 +569,7 @@ class _Maker(Maker):
         if name == "status":
             return columns.pick(_WORDS, way)
         values = rows[_NUMBERS[name]]
-        given = self._numbers(values) if name.endswith("_frame") else values
-        return pa.array(given, mask=values < 0)
-
-    def _captures(self, orders: Array) -> Array:
-        """Which of the captures frames are in."""
-        begins = np.array([first for first, *_ in self._state.captures])
-        return np.maximum(np.searchsorted(begins, orders, "right") - 1, 0)
-
-    def _numbers(self, orders: Array) -> Array:
-        """The numbers of frames."""
-        return orders + np.array([more for *_, more in self._state.captures])[self._captures(orders)]
+        return pa.array(values, mask=values < 0)
 
 
 _NUMBERS: Final = {
@@ -643,10 +625,9 @@ def _renamed(old: int, new: int, parts: Array) -> Array:
     return np.where(parts >> 32 == old, parts + ((new - old) << 32), parts)
 
 
-def _texts(known: Sequence[str | None], numbers: Array, said: Callable[[str], str] = str) -> Any:
+def _texts(known: Sequence[str | None], numbers: Array) -> Any:
     distinct, which = np.unique(numbers, return_inverse=True)
-    texts = [None if one < 0 else known[one] for one in distinct.tolist()]
-    return columns.pick([None if one is None else said(one) for one in texts], which)
+    return columns.pick([None if one < 0 else known[one] for one in distinct.tolist()], which)
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------
@@ -667,7 +648,7 @@ _STEPS: Final = 32
 
 
 def _runs(data: Array, starts: Array, lengths: Array) -> tuple[Array, Array, Array, Array]:
-    """The runs of batches in some record sets: of which set, first and last offset, and how many batches (0: they are
+    """The runs of batches in some record sets: of which set, first and last offset, and 1 if they have records (0:
     control batches). A first offset that is not known is -1."""
     at = starts.copy()
     end = starts + lengths
@@ -704,7 +685,7 @@ def _runs(data: Array, starts: Array, lengths: Array) -> tuple[Array, Array, Arr
     begins = np.append(True, (of[1:] != of[:-1]) | (first[1:] != last[:-1] + 1) | (records[1:] != records[:-1]))
     begins = np.flatnonzero(begins[: len(of)])
     ends = np.append(begins[1:], len(of)) - 1
-    return of[begins], first[begins], last[ends], records[begins] * (ends - begins + 1)
+    return of[begins], first[begins], last[ends], records[begins]
 
 
 def _walked(data: Array, at: int, end: int) -> Iterator[tuple[int, ...]]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kwire.capture.account import Line
     from kwire.capture.frames import Frames
     from kwire.capture.parts import Part
-    from kwire.capture.reading import Rotated, Source
+    from kwire.capture.reading import Source
     from kwire.capture.tracker import Tracker
 
 __all__ = ["Filter", "chosen_table", "of_capture", "read", "schema_of", "settled_values"]
@@ -112,7 +112,7 @@ def schema_of(api: str, direction: str, *, payloads: bool = False) -> pa.Schema:
 
 
 def read(
-    source: Source | Rotated,
+    source: Source,
     tables: Mapping[str, Sequence[str] | None],
     *,
     name: str = "",

@@ -16,7 +16,7 @@ import numpy as np
 
 from kwire.capture.frames import Frames
 from kwire.history.shares import acks_of
-from kwire.history.steps import Found, shown
+from kwire.history.steps import Found
 from kwire.kernels.layouts import ABSENT, Status
 from kwire.kernels.programs import Each, Program, compile_program, job_column
 from kwire.schema.keys import ApiKey
@@ -109,8 +109,6 @@ class ShareColumns:
         self._spelled = Spelled()
         self._waiting: list[tuple[Array, Array]] = []
         """Numbers of frames, and what was found in them."""
-        self._n_waiting = 0
-        """How much that is."""
 
     def look(self, frames: Frames, rows: Array) -> Array:
         """Looks at rows of ``frames``, for ``__call__``. Gives those of them that have to be decoded."""
@@ -125,13 +123,12 @@ class ShareColumns:
         if len(right):
             self._copies.copy(frames.data, found)
             self._waiting.append((frames.numbers[right], found))
-            self._n_waiting += len(found)
         return rows[:0] if len(right) == len(rows) else np.setdiff1d(rows, right, assume_unique=True)
 
     @property
     def full(self) -> bool:
         """Whether what waits takes much memory."""
-        return self._n_waiting > _MOST_ROWS or self._copies.size > _MOST_COPIED
+        return self._copies.size > _MOST_COPIED or sum(len(one[1]) for one in self._waiting) > _MOST_ROWS
 
     def __call__(
         self, frames: Frames, rows: Array, names: Callable[[UUID, int], str | None], *, steady: bool = False
@@ -146,7 +143,6 @@ class ShareColumns:
         # Jobs count in the frames of their window.
         before = np.cumsum([0, *(len(one[0]) for one in ready[:-1])])
         found = np.concatenate([one[1] for one in ready])
-        self._n_waiting -= len(found)
         job_column(found)[:] += np.repeat(before, [len(one[1]) for one in ready])
         places = np.searchsorted(numbers, np.concatenate([one[0] for one in ready]))
         jobs = _Jobs(places.tolist(), frames["response"][rows[places]] == 1, numbers[places].tolist())
@@ -199,11 +195,9 @@ class _Texts:
 
     def of(self, at: int, length: int) -> str | None:
         """The text there. None for a negative length."""
-        key = (at, length)
-        found = self._texts.get(key)
-        if found is None:
-            found = self._texts[key] = self._spelled.text(self.data, at, length)
-        return found
+        if (at, length) not in self._texts:
+            self._texts[at, length] = self._spelled.text(self.data, at, length)
+        return self._texts[at, length]
 
     def types(self, one: list[int], length: int) -> tuple[int, int, list[int]]:
         """A range with the types of its offsets."""
@@ -215,8 +209,7 @@ class _Texts:
         there = self._topics.get(at)
         if there is None:
             found = self._spelled.id(self.data, at)
-            name = None if found is None else self._names(found[0], frame)
-            there = [None if name is None else shown(name), None if found is None else found[1]]
+            there = [None, None] if found is None else [self._names(found[0], frame), found[1]]
             if self._steady:
                 self._topics[at] = there
         return there

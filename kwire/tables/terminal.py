@@ -132,13 +132,9 @@ def _line(columns: Sequence[Column], wide: Sequence[int], texts: Sequence[str]) 
 
 
 def _paragraph(columns: Sequence[Column], texts: Sequence[str], total: int) -> str:
-    """A row without columns: what is short in the first line, then each text that is the answer.
-
-    A number says nothing without its title.
-    """
+    """A row without columns: what is short in the first line, then each text that is the answer."""
     pairs = list(zip(columns, texts, strict=True))
-    short = [(column, text) for column, text in pairs if not column.wrap and text != column.empty]
-    head = "  ".join(f"{column.title} {text}" if column.right else text for column, text in short)
+    head = "  ".join(text for column, text in pairs if not column.wrap and text != column.empty)
     lines = _wrapped(head, total)
     for column, text in pairs:
         if column.wrap and text != column.empty:

@@ -17,8 +17,9 @@ Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +44,6 @@ from kwire.kernels.gathering import (
     WRITES,
     mark_of,
     of_transactions,
-    sort_out,
 )  # fmt: skip
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
@@ -53,7 +53,7 @@ from kwire.schema.keys import ApiKey
 from kwire.tables import showing
 from kwire.tables.definition import ByRow, CaptureTable, Maker, Run
 from kwire.tables.frames import MOST_ROWS, OF_BROKERS
-from kwire.tables.histories import Held, as_array
+from kwire.tables.histories import Held
 from kwire.tables.locating import Copies, Programs, layouts, remembered
 from kwire.tables.showing import Column
 from kwire.tables.topics import Spelled, Topics
@@ -140,8 +140,6 @@ _LARGEST: Final = 512
 """and bytes of the largest of them."""
 _BATCHED: Final = 4
 """The version of AddPartitionsToTxn from which brokers send it, for several transactions."""
-_KNOWN: Final = 1 << 10
-"""Connections that are known at once to be remembered."""
 _MARKS: Final = 1 << 16
 """Places of marks."""
 _MOST_ASKED: Final = 1 << 14
@@ -203,37 +201,29 @@ def _kinds(*some: tuple[int, int]) -> Array:
     return made
 
 
-class _Told(NamedTuple):
-    """What a Produce response says of a partition."""
+@dataclass(slots=True, eq=False)
+class _Told:
+    """What a Produce frame says of a partition. ``of``: a ``Write`` has it."""
 
     key: tuple[int, int]
     """Connection and correlation id."""
     frame: int
+    time: int | None
+    """Microseconds since 1970."""
     number: int
     """Which of those of its frame it is, or more."""
     place: tuple[tuple[int, int], str | None, int]
-    """What a request and its response have in common: key, topic and partition."""
-    error: str
-    offset: int
+    """What a request and its response have in common."""
+    said: tuple[Any, ...]
+    """Of a request producer id and epoch, records and bytes. Of a response error and offset."""
     step: Callable[[], Step]
+    name: str = ""
+    """Of a request its transactional id."""
+    of: bool = False
 
 
 def _place(one: tuple[int, int, Step | Write]) -> tuple[int, int]:
     return one[:2]
-
-
-def _often(some: Iterable[Write | _Told]) -> set[Any]:
-    """Places that are named more than once, and keys of more than one frame."""
-    often: set[Any] = set()
-    places: set[Any] = set()
-    frame_of: dict[tuple[int, int], int] = {}
-    for one in some:
-        if one.place in places:
-            often.add(one.place)
-        places.add(one.place)
-        if frame_of.setdefault(one.key, one.frame) != one.frame:
-            often.add(one.key)
-    return often
 
 
 _About = tuple[int, int, int, int, int, int, int, int, int, int]
@@ -306,10 +296,6 @@ class Steps:
         self._copies = Copies(_TEXTS_OF)
         self._waiting: list[tuple[Array, Array]] = []
         """Numbers of frames, and what was found in them: ``_KIND`` in place of a job."""
-        self._n_waiting = 0
-        """How much that is."""
-        self._known = np.full(_KNOWN, -1)
-        """Connections whose isolation is remembered, by their lower bits: some of them."""
         self._marks = np.zeros(_MARKS, np.uint8)
         """1 for requests of transactions that wait or are among them, and for some others (``mark_of``)."""
         self._mark_again()
@@ -320,13 +306,12 @@ class Steps:
         there[speaking] = copied[speaking] = True
         if not frames.all_whole:
             there |= _LOST[frames["status"]]
-        parts = np.empty(len(rows), np.int64)
-        first, second, new = choose(0)(sort_out)(frames.table, rows, _PART_OF, frames.connections, self._known, parts)
-        there[parts[second:]] = copied[parts[second:]] = True
-        if new:
-            self._learn_isolation(frames, parts[first:second])
+        part = _PART_OF[2 * frames["api"][rows] + frames["response"][rows]]
+        controls = rows[part == _IS_CONTROL]
+        there[controls] = copied[controls] = True
+        self._learn_isolation(frames, rows[part == _IS_FETCH])
         # A large request has many partitions without a batch.
-        for of_job, said, _ in self._programs.parts(frames, parts[:first], MOST_ROWS):
+        for of_job, said, _ in self._programs.parts(frames, rows[part == _IS_DATA], MOST_ROWS):
             if len(said):
                 there[self._keep(frames, said, of_job)] = True
 
@@ -347,14 +332,13 @@ class Steps:
             kept = kept[:count].copy()
             self._copies.copy(frames.data, kept)
             self._waiting.append((frames.numbers[places[:count]], kept))
-            self._n_waiting += count
             self._n_marked += writes
         return places[:count]
 
     @property
     def full(self) -> bool:
         """Whether what waits takes much memory."""
-        return self._n_waiting > MOST_ROWS or self._copies.size > GATHERED_BYTES
+        return self._copies.size > GATHERED_BYTES or sum(len(one[1]) for one in self._waiting) > MOST_ROWS
 
     def of(self, frames: Frames) -> list[tuple[int, int, Step | Write]]:
         """The steps of frames that were looked at, each with its frame and its place there. A ``Write`` is there twice:
@@ -370,7 +354,6 @@ class Steps:
         if ready:
             of_frame = np.searchsorted(numbers, np.concatenate([one[0] for one in ready]))
             said = np.concatenate([one[1] for one in ready])
-            self._n_waiting -= len(said)
             kind = job_column(said)
             asks, told, held = (np.flatnonzero(kind == one) for one in (WRITES, TOLD, HELD))
             yield from self._produced_in(frames, (said[asks], of_frame[asks]), (said[told], of_frame[told]))
@@ -452,27 +435,54 @@ class Steps:
         self, frames: Frames, asks: tuple[Array, Array], tells: tuple[Array, Array]
     ) -> Iterator[tuple[int, int, Step | Write]]:
         """What Produce requests of transactions say, and their responses: rows of what was found, with their frames."""
-        writes = self._writes(frames, *asks)
-        told = self._acknowledged(frames, *tells, {one.key for one in writes})
+        asked = self._writes(frames, *asks)
+        told = self._acknowledged(frames, *tells, {one.key for one in asked})
         # In pairs, where one request and one response of a connection have this correlation id and name it once.
-        often = _often(writes) | _often(told)
-        answers = {one.place: one for one in told if one.error == _NO_ERROR}
-        for number, one in enumerate(writes):
+        answers: dict[Any, _Told] = {}
+        often: set[Any] = set()
+        for some in (asked, told):
+            places: dict[Any, _Told] = {}
+            frame_of: dict[tuple[int, int], int] = {}
+            for one in some:
+                if places.setdefault(one.place, one) is not one:
+                    often.add(one.place)
+                if frame_of.setdefault(one.key, one.frame) != one.frame:
+                    often.add(one.key)
+            answers = places
+        for one in asked:
             answer = answers.get(one.place)
-            if answer is None or one.place in often or one.key in often or answer.frame < one.frame:
+            if (
+                answer is None or one.place in often or one.key in often or answer.frame < one.frame
+                or answer.said[0] != _NO_ERROR
+            ):  # fmt: skip
                 self._asked.pop(one.key, None)
                 self._asked[one.key] = None
                 if len(self._asked) > _MOST_ASKED:
                     del self._asked[next(iter(self._asked))]
-                yield one.frame, number, one.request()
+                yield one.frame, one.number, one.step()
                 continue
-            one.offset, one.response = answer.offset, answer.step
-            yield one.frame, number, one
-            yield answer.frame, answer.number, one
-        paired = {one.place for one in writes if one.response is not None}
-        yield from ((one.frame, one.number, one.step()) for one in told if one.place not in paired)
+            answer.of = True
+            producer, epoch, records, size = one.said
+            write = Write(
+                name=one.name,
+                capture=self._name,
+                time=one.time,
+                partition=one.place[1:],
+                producer=(producer, epoch),
+                records=records,
+                record_bytes=size,
+                connection=one.key[0],
+                correlation_id=one.key[1],
+                frame=one.frame,
+                offset=answer.said[1],
+                request=one.step,
+                response=answer.step,
+            )
+            yield one.frame, one.number, write
+            yield answer.frame, answer.number, write
+        yield from ((one.frame, one.number, one.step()) for one in told if not one.of)
 
-    def _writes(self, frames: Frames, rows: Array, of_frame: Array) -> list[Write]:
+    def _writes(self, frames: Frames, rows: Array, of_frame: Array) -> list[_Told]:
         data, made = self._copies.data, []
         registers = (R_INDEX, R_ERROR, R_OFFSET, R_WATERMARK, R_TXN)
         columns = (value_column(rows, one) for one in registers)
@@ -481,12 +491,11 @@ class Steps:
             _about(frames, of_frame), self._topic(frames, rows, of_frame),
             *(one.tolist() for one in (*columns, *lengths)), strict=True,
         )  # fmt: skip
-        for about, topic, partition, producer, epoch, count, at, length, size in said_:
+        for place, (about, topic, partition, producer, epoch, count, at, length, size) in enumerate(said_):
             name, key = self._spelled.text(data, at, length), _key(about)
-            who = (None if producer == ABSENT else producer, None if epoch == ABSENT else epoch)
-            step = partial(self._produce, frames, about, name, topic, partition, (*who, count, size))
-            place = (key, topic, partition)
-            made.append(Write(name or "", self._name, _time(about), key, about[1], place, who, count, size, step))
+            said = (None if producer == ABSENT else producer, None if epoch == ABSENT else epoch, count, size)
+            step = partial(self._produce, frames, about, name, topic, partition, said)
+            made.append(_Told(key, about[1], _time(about), place, (key, topic, partition), said, step, name or ""))
         return made
 
     def _produce(
@@ -517,18 +526,16 @@ class Steps:
             _about(frames, of_frame), self._topic(frames, said, of_frame), value_column(said, R_INDEX).tolist(),
             value_column(said, R_ERROR).tolist(), value_column(said, R_OFFSET).tolist(), strict=True,
         )  # fmt: skip
-        for number, (about, topic, partition, code, base) in enumerate(found):
-            key, error = _key(about), _error(code)
-            step = partial(self._produced, frames, about, topic, partition, (error, base))
-            made.append(_Told(key, about[1], number, (key, topic, partition), error, base, step))
+        for place, (about, topic, partition, error, base) in enumerate(found):
+            key, what = _key(about), (_error(error), base)
+            step = partial(self._produced, frames, about, topic, partition, what)
+            made.append(_Told(key, about[1], _time(about), place, (key, topic, partition), what, step))
         return made
 
     def _learn_isolation(self, frames: Frames, asked: Array) -> None:
         """All that a client fetches on a connection it fetches with one isolation."""
         numbers = frames.of_connections("number", frames["slot"][asked])
         new = set(numbers.tolist()).difference(self._readers)
-        known = numbers[[one not in new for one in numbers.tolist()]]
-        self._known[known & (_KNOWN - 1)] = known
         if not new or len(self._readers) >= _MOST_READERS:
             return
         knows = frames["version"][asked] >= _FIRST[ApiKey.FETCH, 1]
@@ -569,7 +576,7 @@ def _step(head: _Head, said: _Said) -> Step:
 
 _TEXTS_OF: Final = (R_TOPIC, R_TOPIC_ID, R_TXN)
 _CONTROLS: Final = _kinds(*((api, response) for api in _CONTROL for response in (0, 1)))
-_IS_DATA, _IS_FETCH, _IS_CONTROL = range(1, 4)  # in the order of ``sort_out``
+_IS_DATA, _IS_FETCH, _IS_CONTROL = range(1, 4)
 _PART_OF: Final = np.zeros(len(_CONTROLS), np.uint8)
 """By kind of message: what it is here."""
 _PART_OF[_CONTROLS == 1] = _IS_CONTROL
@@ -613,8 +620,7 @@ def _answer(step: Any, frame: Frame, body: Any) -> Any:
         return step(kind="group", error=error)
     kind = "init" if api == ApiKey.INIT_PRODUCER_ID else "end"
     # Before EndTxn v5 there is no id in the answer.
-    kept = kind == "init" and body.ongoing_txn_producer_id >= 0
-    return step(kind=kind, error=error, producer_id=body.producer_id, producer_epoch=body.producer_epoch, goes_on=kept)
+    return step(kind=kind, error=error, producer_id=body.producer_id, producer_epoch=body.producer_epoch)
 
 
 def _request(step: Any, frame: Frame, body: Any) -> Any:
@@ -732,7 +738,7 @@ class _Maker(Maker):
 def batch_of(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Rows of the state machine as a batch."""
     return pa.RecordBatch.from_arrays(
-        [as_array([row[one.name] for row in rows], one.type) for one in schema], schema=schema
+        [pa.array([row[one.name] for row in rows], one.type) for one in schema], schema=schema
     )
 
 
@@ -742,10 +748,7 @@ def _where(row: showing.Row) -> str:
 
 
 def _held(row: showing.Row) -> str:
-    if not row["held_records"]:
-        return "-"
-    who = ", ".join(map(showing.readable, row["held_readers"]))
-    return f"{row['held_records']} for {row['held_ms']:.0f} ms" + (f": {who}" if who else "")
+    return f"{row['held_records']} for {row['held_ms']:.0f} ms" if row["held_records"] else "-"
 
 
 def _duration(row: showing.Row) -> str:
@@ -772,7 +775,7 @@ TABLE: Final = CaptureTable(
         Column("bytes", showing.plain("record_bytes"), right=True),
         Column("end", showing.plain("end")),
         Column("ms", _duration, right=True),
-        Column("held back", _held, shrink=18),
+        Column("held back", _held),
         Column("cause", showing.said("cause"), shrink=12),
         Column("status", showing.status, empty="ok"),
     ),

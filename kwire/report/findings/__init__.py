@@ -17,13 +17,12 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kwire.naming import counted, no_such, public
+from kwire.naming import counted, no_such
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.report.findings import (
     brokers,
@@ -51,8 +50,8 @@ if TYPE_CHECKING:
     from kwire.values import Schemas
 
 __all__ = [
-    "COLUMNS", "OF_VALUES", "RULES", "SCHEMA", "SEVERITIES", "Finder", "Finding", "Thresholds",
-    "batch_of", "needed", "shown", "summary", "who",
+    "COLUMNS", "OF_VALUES", "RULES", "SCHEMA", "SEVERITIES", "SHOWN", "Finder", "Finding", "Thresholds",
+    "batch_of", "needed", "summary",
 ]  # fmt: skip
 
 
@@ -247,11 +246,10 @@ def _without_explained(found: list[Finding]) -> list[Finding]:
             causes.setdefault((rule, one.client_host, one.client_id), []).append(one)
 
     def explained(one: Finding) -> bool:
-        first, last = one.busy or (one.first_seen or 0, one.last_seen or 0)
         return any(
             (one.topic == cause.topic or None in (one.topic, cause.topic))
-            and first >= (cause.first_seen or 0) - _AROUND
-            and last <= (cause.last_seen or 0) + _AROUND
+            and (one.first_seen or 0) >= (cause.first_seen or 0) - _AROUND
+            and (one.last_seen or 0) <= (cause.last_seen or 0) + _AROUND
             for cause in causes.get((one.rule, one.client_host, one.client_id), ())
         )
 
@@ -278,41 +276,33 @@ def summary(found: Sequence[Finding]) -> list[str]:
     return [f"{counted(len(found), 'finding')}: {said}." if found else "No findings."]
 
 
-def _evidence(row: showing.Row, *, several: bool) -> str:
-    """Some of the frames, each once. ``several``: of several captures, so that each is said."""
-    said: dict[str, None] = {}
-    for one in row["evidence"]:
-        what = f"connection {one['connection']}" if one["frame"] is None else f"frame {one['frame']}"
-        of = f" of {showing.readable(public(one['capture']).rpartition('/')[2])}" if several else ""
-        said[what + of] = None
-    return ", ".join(list(said)[:3]) + (", …" if len(said) > 3 else "")
+def _evidence(row: showing.Row) -> str:
+    said = [
+        f"frame {one['frame']}" if one["frame"] is not None else f"connection {one['connection']}"
+        for one in row["evidence"][:3]
+    ]
+    return ", ".join(said) + (", …" if len(row["evidence"]) > 3 else "")
 
 
-def who(row: showing.Row) -> str:
-    """Who a finding is about: ``app on 10.0.0.1, group billing, partition orders-3``."""
-    name, host = row["client_id"], row["client_host"]
-    said = [] if name is None else [showing.readable(name)]
-    if host is not None:
-        where = host if row["client_port"] is None else showing.host("client")(row)
-        said = [f"{said[0]} on {where}" if said else where]
-    for title, name in (("", "software"), ("as ", "principal"), ("group ", "group_id")):
-        said += [] if row[name] is None else [title + showing.readable(row[name])]
+def _who(row: showing.Row) -> str:
+    host = row["client_host"]
+    said = [] if host is None else [host if row["client_port"] is None else showing.host("client")(row)]
+    names = ("client_id", "software", "principal", "group_id")
+    said += [showing.readable(row[name]) for name in names if row[name] is not None]
     if row["topic"] is not None:
-        title = "topic" if row["partition"] is None else "partition"
-        said.append(f"{title} {showing.partition(row | {'topic_id': None})}")
-    return ", ".join(said) or "-"
+        said.append(showing.partition(row | {"topic_id": None}))
+    return " ".join(said) or "-"
 
 
 _SHOW: Callable[[str], Callable[[showing.Row], str]] = showing.plain
 
 
-def shown(captures: int = 1) -> tuple[Column, ...]:
-    """The columns of a terminal and of a page."""
-    return (
-        Column("severity", _SHOW("severity")),
-        Column("rule", _SHOW("rule")),
-        Column("who", who, shrink=16, wrap=True),
-        Column("what", showing.said("summary"), shrink=36, wrap=True),
-        Column("evidence", partial(_evidence, several=captures > 1), shrink=12, wrap=True),
-        Column("what to change", showing.said("advice"), shrink=30, wrap=True),
-    )
+SHOWN: Final = (
+    Column("severity", _SHOW("severity")),
+    Column("rule", _SHOW("rule")),
+    Column("who", _who, shrink=16, wrap=True),
+    Column("what", showing.said("summary"), shrink=36, wrap=True),
+    Column("evidence", _evidence, shrink=12, wrap=True),
+    Column("what to change", showing.said("advice"), shrink=30, wrap=True),
+)
+"""The columns of a terminal and of a page."""

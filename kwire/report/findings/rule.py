@@ -105,8 +105,6 @@ class Finding:
     """Capture and connection of one process, where several have this client_id."""
     explains: tuple[str, ...] = ()
     """Rules whose findings about the same client, at the same time, have the same cause."""
-    busy: tuple[int, int] | None = None
-    """When it was too often, where the same in ordinary life counts as well."""
 
     def row(self) -> dict[str, Any]:
         """As a row of ``SCHEMA``."""
@@ -159,17 +157,14 @@ _SHARE_DELIVERIES: Final = (
 )  # fmt: skip
 COLUMNS: Final[dict[str, Sequence[str]]] = {
     "frames": _FRAMES,
-    "calls": _CALLS,
     "partitions": _PARTITIONS,
+    "calls": _CALLS,
     "connections": _CONNECTIONS,
     "records": _RECORDS,
     "group_events": _GROUP_EVENTS,
     "share_deliveries": _SHARE_DELIVERIES,
 }
-"""What all rules read of each table.
-
-Of what is read at once, rules get the rows of one table after those of the other, in this order.
-"""
+"""What all rules read of each table."""
 
 _Limits = TypeVar("_Limits")
 

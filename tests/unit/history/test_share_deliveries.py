@@ -17,7 +17,7 @@ from share_histories import LOCK_MS, TOPIC, Broker, Row, check_part, check_whole
 from kwire import messages, stored
 from kwire.capture import frames
 from kwire.history.fold import Story
-from kwire.history.shares import DELIVERIES, OUTCOMES, Deliveries, acks_of
+from kwire.history.shares import DELIVERIES, OUTCOMES, acks_of
 from kwire.history.steps import Step
 from kwire.schema.keys import ApiKey
 from kwire.tables import share_steps
@@ -187,95 +187,3 @@ def test_what_the_broker_does_not_take_is_refused_and_nothing_else_changes() -> 
     assert (row["outcome"], row["error_name"], row["first_offset"]) == ("refused", "INVALID_RECORD_STATE", 0)
     assert {row["outcome"] for row in story.over()} == {"held"}
     assert row["outcome"] in OUTCOMES
-
-
-@pytest.mark.parametrize("name", ["ShareFetch", "ShareAcknowledge"])
-def test_an_error_of_the_whole_response_refuses_all_that_was_acknowledged(name: str) -> None:
-    broker = Broker(2)
-    broker.turn(1, member="m1")
-    _, story = rows_of(broker.steps)
-    broker.steps.clear()
-    kind, answer = getattr(messages, f"{name}Request"), getattr(messages, f"{name}Response")
-    api = kind.SCHEMA.api_key
-    batch = kind.AcknowledgementBatch(first_offset=0, last_offset=5, acknowledge_types=[1])
-    part = getattr(kind, "AcknowledgePartition", None) or kind.FetchPartition
-    topic = getattr(kind, "AcknowledgeTopic", None) or kind.FetchTopic
-    parts = [part(partition_index=0, acknowledgement_batches=[batch])]
-    asked = kind(group_id="g", member_id="m1", share_session_epoch=7, topics=[topic(topic_id=TOPIC, partitions=parts)])
-    broker.step("m1", api, asked, False, 9)
-    broker.step("m1", api, answer(error_code=122), True, 9)
-    rows = [row for step in broker.steps for row in story.take(step)]
-    refused = [row for row in rows if row["outcome"] == "refused"]
-    assert [(row["error_name"], row["first_offset"], row["last_offset"]) for row in refused] == [
-        ("SHARE_SESSION_NOT_FOUND", 0, 5)
-    ]
-    assert "accepted" not in {row["outcome"] for row in rows}
-
-
-def test_offsets_that_end_before_they_begin_are_none() -> None:
-    broker = Broker(2)
-    kind, answer = messages.ShareFetchRequest, messages.ShareFetchResponse
-    broker.step("m1", ApiKey.SHARE_FETCH, kind(group_id="g", member_id="m1", share_session_epoch=0), False, 9)
-    kind_of_range = answer.AcquiredRecords
-    acquired = [
-        kind_of_range(first_offset=first, last_offset=last, delivery_count=1) for first, last in ((0, 9), (7, 3))
-    ]
-    told = answer.PartitionData(partition_index=0, acquired_records=acquired)
-    topic = answer.ShareFetchableTopicResponse(topic_id=TOPIC, partitions=[told])
-    broker.step("m1", ApiKey.SHARE_FETCH, answer(responses=[topic]), True, 9)
-    rows, story = rows_of(broker.steps)
-    held = list(story.over())
-    assert not rows
-    assert [(row["first_offset"], row["last_offset"], row["outcome"]) for row in held] == [(0, 9, "held")]
-
-
-def acquires(broker: Broker, member: str, *ranges: tuple[int, int]) -> None:
-    kind, answer = messages.ShareFetchRequest, messages.ShareFetchResponse
-    broker.step(member, ApiKey.SHARE_FETCH, kind(group_id="g", member_id=member, share_session_epoch=0), False, 9)
-    acquired = [
-        answer.AcquiredRecords(first_offset=first, last_offset=last, delivery_count=1) for first, last in ranges
-    ]
-    told = answer.PartitionData(partition_index=0, acquired_records=acquired)
-    topic = answer.ShareFetchableTopicResponse(topic_id=TOPIC, partitions=[told])
-    broker.step(member, ApiKey.SHARE_FETCH, answer(responses=[topic]), True, 9)
-
-
-def test_what_is_acquired_again_is_one_range_in_however_many_it_was() -> None:
-    """Else a response of some bytes is a row for each of them, again and again."""
-    broker = Broker(2)
-    acquires(broker, "m1", *((first, first) for first in range(0, 100, 2)))
-    for member in ("m2", "m3", "m4"):
-        acquires(broker, member, (0, 98))
-    rows, story = rows_of(broker.steps)
-    before = [(0, 0, "taken_back"), (1, 1, None), (2, 2, "taken_back")]
-    taken = [(row["first_offset"], row["last_offset"], row.get("previous_outcome")) for row in rows]
-    assert len(taken) == 50 + 99 + 1
-    assert taken[50:53] == before
-    assert taken[-1] == (0, 98, "taken_back")
-    assert len(list(story.over())) == 1
-
-
-def test_of_a_session_with_a_loss_only_the_partitions_of_its_member_are_looked_at(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    looked: list[str] = []
-    plain = Deliveries.lose
-
-    def lose(self: Deliveries, member: str, *args: Any) -> Any:
-        looked.append(member)
-        return plain(self, member, *args)
-
-    monkeypatch.setattr(Deliveries, "lose", lose)
-    broker = Broker(2)
-    for member in ("m1", "m2", "m3"):
-        acquires(broker, member, (0, 9))
-    kind = messages.ShareFetchRequest
-    for epoch in (5, 9, 13):
-        broker.step("m4", ApiKey.SHARE_FETCH, kind(group_id="g", member_id="m4", share_session_epoch=epoch), False, 9)
-        broker.step("m4", ApiKey.SHARE_FETCH, messages.ShareFetchResponse(), True, 9)
-    rows_of(broker.steps)
-    assert not looked
-    broker.step("m3", ApiKey.SHARE_FETCH, kind(group_id="g", member_id="m3", share_session_epoch=7), False, 9)
-    rows, _ = rows_of(broker.steps)
-    assert looked == ["m3"]
-    assert [row["outcome"] for row in rows] == ["taken_back", "taken_back", "unknown"]
