@@ -13,7 +13,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BufferedReader, BytesIO, FileIO
 from typing import Any, Final, Protocol, Unpack
 
@@ -29,7 +29,7 @@ from kwire.options import StreamedOptions, TrafficOptions, chosen
 from kwire.records.buffers import BUFFERS
 from kwire.tls import KeyLog
 
-__all__ = ["UNREADABLE", "WINDOW", "Reading", "Source", "is_damage", "said_of"]
+__all__ = ["UNREADABLE", "WINDOW", "Reading", "Source", "Then", "is_damage", "said_of"]
 
 WINDOW: Final = 8 << 20
 """Bytes read at once, at most. Less costs calls, more costs cache misses and memory."""
@@ -84,12 +84,18 @@ class Source(Protocol):
         """Up to ``size`` bytes; none at the end."""
 
 
+Then = Callable[[Tracker, Exception | None], tuple[Source, str] | None]
+"""Type: what gives the next file of a capture."""
+
+
 class Reading:
     """One capture, read from ``source``: iterate over it, once, for its ``Frames``.
 
     - ``name`` is what errors call the capture.
     - ``keys`` are the secrets of its connections that speak TLS.
     - ``part``: the part of a whole that this is.
+    - ``then``: gives the next file of the same capture and its name, None after the last one. It gets the tracker, and
+      what was wrong with the file before it: nothing of that is raised.
     - ``account``: the tracker adds up what becomes of each byte.
     - ``forgets``: it forgets connections that are idle.
     - ``options`` are those of ``kwire.options.StreamedOptions``.
@@ -106,6 +112,7 @@ class Reading:
         name: str = "",
         keys: KeyLog | None = None,
         part: Part | None = None,
+        then: Then | None = None,
         account: bool = False,
         forgets: bool = False,
         **options: Unpack[StreamedOptions],
@@ -117,7 +124,8 @@ class Reading:
             self.tracker = part.tracker(**traffic, keys=keys)
         window, live = options.get("window"), options.get("live", False)
         self._part = part
-        self._source = source
+        self._then = then
+        self.tracker.goes_on |= then is not None
         if window is not None and window < 1:
             raise ValueError(f"a window of {window} bytes")
         # How large frames are is not known yet, and somebody waits for rows. The memory that 8 MiB of small frames need
@@ -128,20 +136,49 @@ class Reading:
         self._live = live
         self._progress = options.get("progress")
         self._name = name
-        self._bytes_read = 0
-        self._broken: BaseException | None = None
-        self._piece = WINDOW
-        # One of Arrow gives nothing of a read in which it fails, and each waits for all bytes that are asked for.
-        if isinstance(source, pa.CompressedInputStream) or (live and isinstance(source, Decompressed)):
-            self._piece = COMPRESSED_PIECE
-        # Not what derives from these: its ``read`` may be another one.
-        self._into = type(source) in _IN_PLACE and not live and self.window <= _MOST_IN_PLACE
+        self._begin(source)
         split = None if part is None else part.split
         self._until = None if split is None or split.end is None else split.end - split.begin
         self.over: bool = False
         """In a split: it took the splits after it as well, since they cannot be read without it."""
 
+    def _begin(self, source: Source) -> None:
+        self._source = source
+        self._bytes_read = 0
+        self._broken: BaseException | None = None
+        # One of Arrow gives nothing of a read in which it fails, and each waits for all bytes that are asked for.
+        in_pieces = isinstance(source, pa.CompressedInputStream) or (self._live and isinstance(source, Decompressed))
+        self._piece = COMPRESSED_PIECE if in_pieces else WINDOW
+        # Not what derives from these: its ``read`` may be another one.
+        self._into = type(source) in _IN_PLACE and not self._live and self.window <= _MOST_IN_PLACE
+
     def __iter__(self) -> Iterator[Frames]:
+        yield from self._of_file()
+        wrong: Exception | None = self._wrong()
+        while self._then is not None and (more := self._then(self.tracker, wrong)) is not None:
+            source, self._name = more
+            self.tracker.begin_file()
+            self._begin(source)
+            try:
+                yield from self._of_file()
+                wrong = self._wrong()
+            except (CaptureError, *UNREADABLE) as error:
+                wrong = error
+        BUFFERS.forget()
+        self.over = self.over or self.tracker.error is not None
+        if self._then is not None:
+            yield self.tracker.finish()
+            return
+        if self._part is not None and self._part.left is not None:
+            yield self.tracker.finish(self._part.going_on(self.tracker))
+        if wrong is not None:
+            raise wrong from self._broken
+
+    def _wrong(self) -> CaptureError | None:
+        error = self.tracker.error
+        return None if error is None else self._named(error)
+
+    def _of_file(self) -> Iterator[Frames]:
         window = self.window if engine.loaded() else min(self.window, FIRST_WINDOW)
         tracker = self.tracker
         final = False
@@ -165,12 +202,6 @@ class Reading:
                 final = tracker.stands_alone()
                 self.over = not final
                 self._until = None
-        BUFFERS.forget()
-        self.over = self.over or tracker.error is not None
-        if self._part is not None and self._part.left is not None:
-            yield tracker.finish(self._part.going_on(tracker))
-        if tracker.error is not None:
-            raise self._named(tracker.error) from self._broken
 
     def _named(self, error: CaptureError) -> CaptureError:
         return CaptureError(error.message, file=self._name or None, offset=error.offset)

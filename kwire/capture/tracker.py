@@ -201,6 +201,8 @@ class Tracker:
         self._forgotten = 0
         self._account = Account() if account else None
         self.error: CaptureError | None = None
+        self.goes_on: bool = part is not None
+        """Whether the end of what is fed is not that of the capture: what is unfinished is left, until ``finish``."""
         self.window: Packets | None = None
         """What the latest window had, until the next is fed. Of a part only."""
         self._part = part
@@ -312,7 +314,7 @@ class Tracker:
         self._ended = final or error is not None
         self._rest = buf[pos:].copy()
         engine = choose(0, packets=len(packets))
-        return self._through(buf, packets, engine, self._ended and self._part is None)
+        return self._through(buf, packets, engine, self._ended and not self.goes_on)
 
     def _nothing(self) -> Frames:
         return self._given(np.empty(0, FRAME), 0, np.empty(0, np.uint8))
@@ -743,10 +745,15 @@ class Tracker:
 
     # -- parts of a whole
 
+    @property
+    def now(self) -> int | None:
+        """What the clock shows after all that was fed, in nanoseconds since 1970. None: no packet had a time."""
+        return None if self._now == NO_TIME else self._now
+
     def begin_file(self) -> None:
         """What is fed from here on are the bytes of another capture file, which goes on where the one before ended.
 
-        Of a part only, whose end is not processed as if the capture ended there.
+        Only where the end of a file is not processed as if the capture ended there (``goes_on``).
         """
         self._container = Container(self._counts, self._keys)
         self._begun = self._ended = False

@@ -6,7 +6,8 @@ A file that cannot be read, or not to its end, is reported in one line, and the 
 the bytes that could be read.
 
 They are read in order of time (``kwire.cli.captures``), and the next capture knows the names of topics by their ids
-from those before.
+from those before. Captures that were rotated are one: connections and all that is counted go on from file to file. The
+first of them stands for all, and frames are numbered through.
 """
 
 from __future__ import annotations
@@ -16,20 +17,18 @@ import contextlib
 import json
 import os
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kwire.cli.captures import captures
+from kwire.cli.captures import Files, captures, shown_name
 from kwire.cli.reading import (
     add_options,
     add_output,
     check_outputs,
     given,
     named_topics,
-    opened,
     opened_keylog,
-    progress_bar,
 )
 from kwire.errors import CaptureError, KwireError, needed
 from kwire.report import KAFKA
@@ -83,7 +82,7 @@ def _give_back_large_buffers() -> None:
 
 
 class Reader:
-    """The captures of a command, read one after the other.
+    """The captures of a command, read one after the other, each with those that go on with it.
 
     - ``code`` is 2 once one of them could not be read.
     - ``read``: whether any of them had something to make an answer of.
@@ -112,8 +111,6 @@ class Reader:
 
     def batches(self, tables: Mapping[str, Sequence[str] | None]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of some tables of all captures: a table's name, and a batch."""
-        from kwire.cli.stderr import BAD_INPUT, print_error, worded
-
         how: dict[str, Any] = {
             "memory": {},
             "learnt": named_topics(self._args.topic_ids),
@@ -123,24 +120,32 @@ class Reader:
             "schemas": self.schemas if "records" in tables else None,
             "dictionaries": True,
         }
-        for file in self._files:
+        files = deque(self._files)
+        while files:
+            file = files.popleft()
             try:
-                yield from self._of_file(file, tables, how)
+                yield from self._of_files(file, files, tables, how)
             except BrokenPipeError:
                 raise
             except (KwireError, OSError) as error:
-                print_error(error, file)
-                self.notes_of.setdefault(file, []).append(worded(error, file))
-                self.code = BAD_INPUT
+                self._say(error, file)
 
-    def _of_file(
-        self, file: str, tables: Mapping[str, Sequence[str] | None], how: dict[str, Any]
+    def _say(self, error: Exception, file: str) -> None:
+        from kwire.cli.stderr import BAD_INPUT, print_error, worded
+
+        print_error(error, file)
+        self.notes_of.setdefault(file, []).append(worded(error, file))
+        self.code = BAD_INPUT
+
+    def _of_files(
+        self, file: str, more: deque[str], tables: Mapping[str, Sequence[str] | None], how: dict[str, Any]
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The rows of a capture, and of those of ``more`` that go on with it, which are taken from there."""
         from kwire.cli.stderr import say
 
         with needed(f"kwire {self._args.command}", "capture"):
             from kwire.tables import reading
-        name = "standard input" if file == "-" else file
+        name = shown_name(file)
         notes = self.notes_of.setdefault(file, [])
         there = False
         encrypted = 0
@@ -148,12 +153,13 @@ class Reader:
         # There may be Kafka in it, and no row of the tables that are wanted.
         known = ("status", *_DIRECTIONS)
         asked = {**tables, "connections": list(dict.fromkeys((*(tables.get("connections") or ()), *known)))}
-        with opened(file) as (stream, size), progress_bar(name, size) as progress:
+        with Files(self._say, file, more) as files:
             for table, batch in reading.read(
-                stream,
+                files.source,
                 asked,
                 name=name,
-                **how | {"progress": progress, "on_note": notes.append},
+                then=files.then,
+                **how | {"progress": files.progress, "on_note": notes.append},
             ):
                 if table == "connections":
                     words = batch.column("status").to_pylist()
@@ -165,7 +171,11 @@ class Reader:
                     self.read = self.read or there
                 if table in tables:
                     yield table, batch
+        for one in files.later:
+            self.notes_of.setdefault(one, [])
         if not there:
+            if files.wrong:
+                return
             raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
         self.encrypted += encrypted
         if encrypted:

@@ -8,18 +8,33 @@ Rules kept here:
 - What a folder has is a capture if its first bytes say so, also where it is compressed. One line counts the others.
 - A file that is named is always read, whatever its bytes are: the reader says what is wrong with it.
 - A folder without captures stays in the list. Opening it says so.
+- A capture goes on with the one before it if its first packet came after the last one there, and soon. Two captures of
+  the same time, of two brokers perhaps, are two.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
 
-from kwire.cli.reading import opened
+from kwire.cli.reading import opened, progress_bar
 from kwire.errors import KwireError, needed
 from kwire.opening import below, is_regular
 
-__all__ = ["captures", "in_order"]
+if TYPE_CHECKING:
+    from kwire.capture.reading import Source, Then
+    from kwire.capture.tracker import Tracker
+
+__all__ = ["Files", "captures", "in_order", "shown_name"]
+
+
+_BACK: Final = 1_000_000_000
+"""Nanoseconds by which packets may be out of order: each CPU writes its own."""
+_SOON: Final = 60_000_000_000
+"""Nanoseconds without a packet. Clients that are connected send heartbeats each 3 s, and fetch each 0.5 s."""
 
 
 def captures(files: Sequence[str]) -> list[str]:
@@ -76,6 +91,12 @@ def in_order(files: Sequence[str]) -> Sequence[str]:
     return [file for _, file in sorted(zip(keys, files, strict=True), key=lambda one: one[0])]
 
 
+def _goes_on(file: str, now: int | None) -> bool:
+    """Whether a capture goes on with one whose last packet came at ``now``, in nanoseconds since 1970."""
+    begin = _begin(file)
+    return None not in (begin, now) and now - _BACK <= begin <= now + _SOON
+
+
 def _begin(file: str) -> int | None:
     """The time of the first packet of a file, in nanoseconds since 1970."""
     if not os.path.isfile(file):  # noqa: PTH113 - a pipe is read once
@@ -87,3 +108,67 @@ def _begin(file: str) -> int | None:
             return first_time_in(stream)[0]
     except (KwireError, OSError):
         return None
+
+
+def shown_name(file: str) -> str:
+    """What a capture is called."""
+    return "standard input" if file == "-" else file
+
+
+class Files:
+    """The files of one capture, one open at a time: ``file``, and those of ``more`` that go on with it.
+
+    ``say`` is told what is wrong with one of them.
+    """
+
+    def __init__(self, say: Callable[[Exception, str], None], file: str, more: deque[str]) -> None:
+        self._say = say
+        self.more: deque[str] = more
+        """Those that are left, at the end: they do not go on with it."""
+        self.name: str = shown_name(file)
+        self._file = file
+        self._open = contextlib.ExitStack()
+        self._bar: Callable[[int], None] | None = None
+        self.source: Source
+        self.later: list[str] = []
+        """Those after the first."""
+        self.wrong: bool = False
+        """Whether something was wrong with one of them."""
+
+    def __enter__(self) -> Files:
+        self._begin()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def _begin(self) -> None:
+        self._open.close()
+        self.source, size = self._open.enter_context(opened(self._file))
+        self._bar = self._open.enter_context(progress_bar(shown_name(self._file), size))
+
+    def progress(self, done: int) -> None:
+        """Takes how many bytes of the open file were read."""
+        if self._bar is not None:
+            self._bar(done)
+
+    @property
+    def then(self) -> Then | None:
+        """What opens the next file, if it goes on with what was read. None: there is no other."""
+        return self._then if self.more else None
+
+    def _then(self, tracker: Tracker, wrong: Exception | None) -> tuple[Source, str] | None:
+        while True:
+            if wrong is not None:
+                self.wrong = True
+                self._say(wrong, self._file)
+            if not self.more or not _goes_on(self.more[0], tracker.now):
+                return None
+            self._file = self.more.popleft()
+            self.later.append(self._file)
+            try:
+                self._begin()
+            except (KwireError, OSError) as error:
+                wrong = error
+                continue
+            return self.source, shown_name(self._file)

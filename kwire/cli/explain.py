@@ -18,14 +18,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.capture.magics import is_capture
+from kwire.cli.captures import Files, captures
 from kwire.cli.dumps import bytes_of
-from kwire.cli.reading import add_options, opened, opened_keylog
+from kwire.cli.reading import add_options, opened_keylog
 from kwire.codec.redacting import REDACTED, is_secret, redacted
 from kwire.errors import CaptureError, DecodeError, KwireError, needed
 from kwire.opening import open_file
@@ -52,6 +54,7 @@ examples:
   kwire explain --message OffsetCommitValue --version 3 AAMAAAAAAAAAKg==
   kwire explain broker.pcap --frame 12                  frame 12 of a capture, counted from 0
   kwire explain broker.pcap --frame 12 --values schemas/     and what its keys and values say
+  kwire explain broker.pcap* --frame 12                 captures that were rotated: frames are numbered through
 """
 
 MAX_HEX: Final = 16
@@ -84,8 +87,9 @@ def register(subparsers: Any) -> None:
     add(
         "frame",
         metavar="FRAME",
+        nargs="+",
         help="hex, base64, a dump (xxd, hexdump -C), an array of C, a file with one of these or with raw bytes, or a "
-        "capture",
+        "capture (several: one that was rotated)",
     )
     add("--frame", type=int, dest="number", metavar="N", help="frame N of a capture, counted from 0")
     add("--response", metavar="API", help="it is a response of this API (name or key); needs --version")
@@ -124,14 +128,16 @@ def run(args: argparse.Namespace) -> int:
     if args.number is None:
         if args.schemas is not None:
             args.parser.error("--values goes with a capture and --frame N")
-        return _draw(_read(args.frame), args.response, args.api_version, args.message, *asked)
+        if len(args.frame) > 1:
+            args.parser.error("several captures go with --frame N")
+        return _draw(_read(args.frame[0]), args.response, args.api_version, args.message, *asked)
     frame = _of_capture(args.frame, args.number, args.keylog)
     if frame.status.name == "SASL":
         return _draw_token(frame.data, args.secrets)
     api, version = (str(frame.api_key), frame.api_version) if frame.is_response else (None, None)
     code = _draw(frame.data, api, version, None, *asked)
     if args.schemas is not None:
-        _draw_values(args)
+        _draw_values(args, frame.number)
     return code
 
 
@@ -174,25 +180,46 @@ def _named(path: str, kind: type[OSError]) -> Iterator[None]:
         raise CaptureError(str(error), file=path) from None
 
 
-def _of_capture(path: str, number: int, keylog: Sequence[str] | None) -> Frame:
-    """Frame ``number`` of a capture, which can be explained."""
+@contextlib.contextmanager
+def _open(files: Sequence[str]) -> Iterator[Files]:
+    """The files of one capture."""
+    from kwire.capture.compressed import DamagedError
+    from kwire.cli.stderr import print_error
+
+    first, *more = captures(files)
+    with _named(first, DamagedError), Files(print_error, first, deque(more)) as found:
+        yield found
+
+
+def _of_capture(paths: Sequence[str], number: int, keylog: Sequence[str] | None) -> Frame:
+    """Frame ``number`` of a capture, which can be explained.
+
+    Of several files, as if they were one; or, as ``decode --across`` and ``why`` have it, the place of a file in the
+    upper bits.
+    """
     with needed("reading captures", "capture"):
-        from kwire.capture.compressed import DamagedError
         from kwire.capture.reading import Reading
-    count = 0
-    with _named(path, DamagedError), opened(path) as (source, _):
-        for frames in Reading(source, name=path, keys=opened_keylog(keylog)):
+        from kwire.capture.tracker import PART_BITS
+    place, within = number >> PART_BITS, number & ((1 << PART_BITS) - 1)
+    count, begins = 0, [0]
+    with _open(paths) as files:
+        path = files.name
+        for frames in Reading(files.source, name=path, keys=opened_keylog(keylog), then=files.then):
+            begins += [count] * (1 + len(files.later) - len(begins))
             count += len(frames)
-            found = (frames.numbers == number).nonzero()[0].tolist()
+            if place >= len(begins):
+                continue
+            found = (frames.numbers == begins[place] + within).nonzero()[0].tolist()
             if not found:
                 continue
             frame: Frame = frames[found[0]]
             if not frame.data:
-                raise CaptureError(f"frame {number} has no bytes that could be explained", file=path)
+                raise CaptureError(f"frame {number} has no bytes that could be explained", file=files.name)
             if frame.is_response and frame.status.name != "SASL" and (frame.api_key is None or frame.api_key < 0):
-                raise CaptureError(f"frame {number} is a response whose request is not in the capture", file=path)
+                raise CaptureError(f"frame {number} is a response whose request is not in the capture", file=files.name)
             return frame
-    raise CaptureError(f"no frame {number}: {count} frames, counted from 0", file=path)
+        apart = f"; {files.more[0]} does not go on with it" if files.more else ""
+    raise CaptureError(f"no frame {number}: {count} frames, counted from 0{apart}", file=path)
 
 
 # -- drawing
@@ -215,7 +242,7 @@ def _draw_token(data: bytes, secrets: bool) -> int:
     return 0
 
 
-def _draw_values(args: argparse.Namespace) -> None:
+def _draw_values(args: argparse.Namespace, number: int) -> None:
     """What the keys and values of a frame's records say, by the schemas that ``--values`` names."""
     import pyarrow.compute as pc
     from rich.text import Text
@@ -227,9 +254,9 @@ def _draw_values(args: argparse.Namespace) -> None:
     columns = ["frame", "topic", "partition", "offset", *names]
     options = {"schemas": args.schemas, "mask": args.mask, "keylog": opened_keylog(args.keylog), "limits": args.limits}
     tree, left = Tree(Text("what the records say", "bold")), MOST_RECORDS
-    with opened(args.frame) as (source, _):
-        for _, batch in reading.read(source, {"records": columns}, name=args.frame, **options):
-            for row in batch.filter(pc.equal(batch.column("frame"), args.number)).to_pylist():
+    with _open(args.frame) as files:
+        for _, batch in reading.read(files.source, {"records": columns}, name=files.name, then=files.then, **options):
+            for row in batch.filter(pc.equal(batch.column("frame"), number)).to_pylist():
                 left -= 1
                 if left < 0:
                     continue

@@ -20,6 +20,7 @@ examples:
   kwire findings broker.pcap --values http://registry:8081
   kwire findings broker.pcap --format jsonl | jq -r .evidence[].frame
 
+Captures that were rotated are read as one: kwire explain broker.pcap* --frame N has the frames of all of them.
 A wrong name after --rule or --set lists them all. The page on findings says what each rule finds.
 """
 

@@ -28,6 +28,7 @@ examples:
 
 Captures are read as one, in order of their first packets. A line names the frame that shows it:
   kwire explain broker.pcap --frame 12
+Of several captures, give explain all of them.
 """
 
 

@@ -180,7 +180,8 @@ def findings(
             if key is _by_topic and table == "calls":
                 commits = tables["partitions"].where("api_name IN ('OffsetCommit', 'TxnOffsetCommit')")
                 commits = _by_topic(commits, known["partitions"])
-                one = _of_transactions(one, commits).unionByName(_of_clusters(one, commits))
+                others = _of_clusters(one, commits).unionByName(_of_members(one, commits))
+                one = _of_transactions(one, commits).unionByName(others)
             elif key is _by_client and "client_host" not in wanted:
                 one = one.join(_clients(tables), ["capture", "connection"])
             elif key is _by_topic and table == "connections":
@@ -249,6 +250,15 @@ def _of_transactions(calls: DataFrame, commits: DataFrame) -> DataFrame:
     frame = ["capture", "connection", "frame"]
     names = calls.select(*frame, "transactional_id").join(commits.select(*frame, "key"), frame)
     return calls.join(names.select("transactional_id", "key").distinct(), "transactional_id")
+
+
+def _of_members(calls: DataFrame, commits: DataFrame) -> DataFrame:
+    """A commit of a member of each group, and all of nobody, for each topic whose offsets they commit."""
+    calls = calls.where("api_name = 'OffsetCommit' AND direction = 'request' AND status = 'ok'")
+    frame = ["capture", "connection", "frame"]
+    calls = calls.join(commits.where("api_name = 'OffsetCommit'").select(*frame, "key").distinct(), frame)
+    members = calls.where("generation >= 0").dropDuplicates(["key", "group_id"])
+    return members.unionByName(calls.where("generation IS NULL OR generation < 0"))
 
 
 def _of_clusters(calls: DataFrame, commits: DataFrame) -> DataFrame:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kwire.capture.account import Line
     from kwire.capture.frames import Frames
     from kwire.capture.parts import Part
-    from kwire.capture.reading import Source
+    from kwire.capture.reading import Source, Then
     from kwire.capture.tracker import Tracker
 
 __all__ = ["Filter", "chosen_table", "of_capture", "read", "schema_of", "settled_values"]
@@ -119,6 +119,7 @@ def read(
     part: Part | None = None,
     memory: dict[str, Any] | None = None,
     learnt: dict[bytes, str] | None = None,
+    then: Then | None = None,
     on_end: Callable[[Tracker], None] | None = None,
     on_account: Callable[[list[Line]], None] | None = None,
     **options: Unpack[CaptureOptions],
@@ -130,6 +131,7 @@ def read(
     - ``memory``: what tables remember from one capture to the next. Give an empty dict first, and the same dict again
       with each capture.
     - ``learnt``: names of topics by their ids. Those that this capture says are added (``part`` has its own).
+    - ``then`` gives the next file of the same capture (``kwire.capture.reading.Reading``).
     - ``on_end`` gets the tracker that has read the capture.
     - ``on_account`` gets what became of each byte (``kwire.capture.account``).
 
@@ -176,6 +178,7 @@ def read(
         name=name,
         keys=KeyLog.of(how["keylog"]),
         part=part,
+        then=then,
         account=on_account is not None,
         forgets=forgets,
         **chosen(how, StreamedOptions),

@@ -1,6 +1,6 @@
 """Record what rules of findings about groups, share groups and sessions are about: ``bad-RULE``, and ``near-RULE``.
 
-    python tests/golden/record_group_findings.py [shares|classic|sessions|coordinators ...] [--out DIR]
+    python tests/golden/record_group_findings.py [shares|classic|sessions|coordinators|protocols ...] [--out DIR]
 
 Needs what ``record.py`` needs. Beside each ``NAME.gz`` stands ``NAME.json``, as ``record_findings.py`` says.
 
@@ -11,6 +11,10 @@ Needs what ``record.py`` needs. Beside each ``NAME.gz`` stands ``NAME.json``, as
     sessions        librdkafka, old and new, and Java: short SASL sessions, versions of one client_id, more members of
                     a share group than the broker has sessions for
     coordinators    kafka-python: the coordinator of a group moves between two brokers
+    protocols       Java: members of groups of KIP-848, of share groups and of streams groups that come and go, or
+                    stand still for longer than the session timeout of the broker
+    committed       librdkafka: a transaction that hangs, long ones one after the other, and two producers with one
+                    transactional.id; readers of what is committed
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1]), str(HERE.parent / "broker"), st
 import confluent_kafka as ck  # noqa: E402
 import kafka  # type: ignore[import-untyped]  # noqa: E402
 import toolchains  # noqa: E402
+from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 from kafka import KafkaConsumer, KafkaProducer  # noqa: E402
 from kafka.admin import KafkaAdminClient  # noqa: E402
 from kafka_cluster import PASSWORD, USER, Cluster, Listener  # noqa: E402
@@ -280,6 +285,129 @@ def _member(at: str, name: str, ends: threading.Event) -> None:
     one.close()
 
 
+# --- protocols --------------------------------------------------------------------------------------------------------
+
+KINDS = ("consumer", "share", "streams")
+
+
+def protocols(cluster: Cluster, out: Path) -> None:
+    """Groups of KIP-848, share groups and streams groups."""
+    scene = Scene(cluster)
+    topics(scene.at, orders=6)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        recorded("protocols", (protocols.__doc__ or ""), cluster.ports("CLIENT"), out) as recording,
+    ):
+        recording.clients["java"] = f"kafka-clients {cluster.version}"
+
+        def join(tour: Tour, kind: str, name: str, group: str) -> None:
+            more = {"consumer": "group.protocol=consumer", "share": "accept", "streams": f"{folder}/{name} {STREAMS}"}
+            tour(f"{kind} {name} {group}-{kind} orders {more[kind]}")
+
+        def freezes(name: str, seconds: float) -> None:
+            tour = Tour(scene)
+            for kind in KINDS:
+                join(tour, kind, f"{name}-late-heartbeats-{kind}", f"{name}-late-heartbeats")
+            time.sleep(10)
+            tour.process.send_signal(signal.SIGSTOP)
+            time.sleep(seconds)
+            tour.process.send_signal(signal.SIGCONT)
+            time.sleep(8)
+            tour.end()
+
+        frozen = [threading.Thread(target=freezes, args=one) for one in (("bad", 52), ("near", 30))]
+        for one in frozen:
+            one.start()
+        tour = Tour(scene)
+        for name, times in (("bad", 8), ("near", 2)):
+            for kind in KINDS:
+                join(tour, kind, f"{name}-stays-{kind}", f"{name}-rebalance-loop")
+            for k in range(times):
+                for kind in KINDS:
+                    join(tour, kind, f"{name}-guest-{kind}-{k}", f"{name}-rebalance-loop")
+                time.sleep(1.5)
+                for kind in KINDS:
+                    tour(f"leave {name}-guest-{kind}-{k}")
+                time.sleep(1.5)
+        tour.end()
+        for one in frozen:
+            one.join()
+
+
+STREAMS = "group.protocol=streams"
+
+
+# --- committed --------------------------------------------------------------------------------------------------------
+
+
+def committed(cluster: Cluster, out: Path) -> None:
+    """Transactions, and readers of what is committed."""
+    at = cluster.bootstrap("CLIENT")
+    names = [f"{name}-{rule}" for name in BOTH for rule in ("hanging-transactions", "held-back-readers")]
+    AdminClient({"bootstrap.servers": at}).create_topics([NewTopic(one, 1, 1) for one in (*names, "zombies")])
+    time.sleep(3)
+    with recorded("committed", (committed.__doc__ or ""), cluster.ports("CLIENT"), out) as recording:
+        recording.clients["librdkafka"] = ck.libversion()[0]
+        ends = time.monotonic() + 80
+        readers = [threading.Thread(target=_reads_committed, args=(at, one, ends)) for one in names]
+        writers = [
+            threading.Thread(target=_in_transactions, args=(at, *one, ends))
+            for one in (
+                ("bad-hanging-transactions", 70, 60), ("near-hanging-transactions", 20, 60),
+                ("bad-held-back-readers", 4, 0), ("near-held-back-readers", 2, 5),
+            )
+        ]  # fmt: skip
+        for one in (*readers, *writers):
+            one.start()
+        for name in BOTH:
+            first, second = (_transactional(at, f"{name}-zombie-producers", name) for _ in range(2))
+            first.init_transactions(60)
+            first.begin_transaction()
+            first.produce("zombies", VALUE)
+            first.flush(10)
+            if name == "near":
+                first.commit_transaction(20)
+            second.init_transactions(60)
+            _one(second, "zombies")
+            if name == "bad":
+                with contextlib.suppress(ck.KafkaException):
+                    first.produce("zombies", VALUE)
+                    first.flush(10)
+        for one in (*readers, *writers):
+            one.join()
+
+
+def _transactional(at: str, client: str, name: str) -> Any:
+    return ck.Producer({"bootstrap.servers": at, "client.id": client, "transactional.id": name,
+                        "transaction.timeout.ms": 120_000})  # fmt: skip
+
+
+def _one(producer: Any, topic: str, seconds: float = 0) -> None:
+    producer.begin_transaction()
+    producer.produce(topic, VALUE)
+    producer.flush(10)
+    time.sleep(seconds)
+    producer.commit_transaction(20)
+
+
+def _in_transactions(at: str, topic: str, seconds: float, pause: float, ends: float) -> None:
+    """Transactions that are open for so long, with a pause between them. Somebody else writes too."""
+    one = _transactional(at, f"{topic}-writer", topic)
+    one.init_transactions(60)
+    while time.monotonic() + seconds < ends:
+        _one(one, topic, seconds)
+        time.sleep(min(pause, max(0, ends - time.monotonic())))
+
+
+def _reads_committed(at: str, topic: str, ends: float) -> None:
+    one = ck.Consumer({"bootstrap.servers": at, "client.id": topic, "group.id": topic, "enable.auto.commit": False,
+                       "isolation.level": "read_committed"})  # fmt: skip
+    one.assign([ck.TopicPartition(topic, 0, 0)])
+    while time.monotonic() < ends:
+        one.poll(0.2)
+    one.close()
+
+
 FEW: dict[str, object] = {
     "listener.name.short.plain.connections.max.reauth.ms": 3000,
     "listener.name.long.plain.connections.max.reauth.ms": 60_000,
@@ -292,6 +420,8 @@ ALL: dict[str, tuple[Callable[[Cluster, Path], None], dict[str, Any]]] = {
     "shares": (shares, {"config": CONFIG}),
     "classic": (classic, {"config": NO_TOPICS}),
     "sessions": (sessions, {"config": FEW, "listeners": {"CLIENT": Listener(), "SHORT": PLAIN, "LONG": PLAIN}}),
+    "protocols": (protocols, {"config": {name: value for name, value in CONFIG.items() if "session" not in name}}),
+    "committed": (committed, {}),
     "coordinators": (coordinators, {"brokers": 2, "config": {"offsets.topic.replication.factor": 2}}),
 }
 

@@ -28,6 +28,43 @@ def finder_of(name: str, rules: list[str] | None = None, **options: bool) -> Fin
     return finder
 
 
+GOLDEN = Path(__file__).parent
+HEALTHY = (
+    *("kafka-4.3-kraft-*", "kafka-3.9-kraft-*", "kafka-3.9-zk-*", "kafka-4-telemetry", "tls/*", "tunnels/*"),
+    *("groups", "transactions"),
+)
+OF_TOURS = {"mixed-acks", "classic-group"}
+"""Each client of a tour sends with acks=0, 1 and all, and joins groups of the old protocol too."""
+ON_PURPOSE = {
+    "kafka-4.3-kraft-auth/mechanisms.pcap": {"sasl-failures"},
+    "kafka-3.9-zk-auth/mechanisms.pcap": {"sasl-failures"},
+    # An old consumer reads what is compressed with zstd.
+    "kafka-3.9-kraft-kafka-python/conversions.pcap": {"fatal-errors"},
+    "kafka-4-telemetry/refusals.pcap": {"fatal-errors"},
+    # Share groups let locks run out, and reject records. Producers fence each other.
+    "groups/java.gz": {"lock-timeouts"},
+    "groups/letters.gz": {"dead-letters"},
+    "transactions/transactions.gz": {"zombie-producers", "fenced-producers"},
+}
+"""What was done wrong in order to record it."""
+
+
+def healthy() -> list[str]:
+    found = [file for pattern in HEALTHY for file in GOLDEN.glob(f"{pattern}/**/*")]
+    captures = [file for file in found if file.suffix in (".pcap", ".pcapng", ".gz") and "-raw" not in str(file)]
+    return sorted({str(file.relative_to(GOLDEN)) for file in captures})
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("name", healthy())
+def test_healthy_clients_give_no_finding_that_an_expert_would_not_sign(name: str) -> None:
+    columns, finder = needed(), Finder()
+    for one, batch in capture.read(GOLDEN / name, tables=list(columns), columns=columns, name=name):
+        finder.add(one, batch)
+    found = {one.rule for one in finder.result()}
+    assert found - OF_TOURS == ON_PURPOSE.get(name, set())
+
+
 def test_lag_is_what_the_tool_of_the_broker_says() -> None:
     rows = (line.split() for line in (HERE / "lag.txt").read_text().splitlines())
     told = {
@@ -68,8 +105,8 @@ def test_denials_and_principals_are_those_of_the_authorizers_log() -> None:
 ELSEWHERE = {
     *("stale-leaders", "denials", "sasl-failures", "fatal-errors", "cut-off-clients", "out-of-order-responses"),
     *("offset-resets", "stalled-brokers", "aborted-transactions", "duplicate-produces"),
-    *("hanging-transactions", "late-acks", "lookup-storm", "no-progress", "offline-partitions"),
-    *("small-fetches", "tls-mismatch", "unreachable-brokers", "wrong-times", "zombie-producers", "held-back-readers"),
+    *("late-acks", "lookup-storm", "no-progress", "offline-partitions"),
+    *("small-fetches", "tls-mismatch", "unreachable-brokers", "wrong-times"),
 }
 """Rules of the other captures, and of what no client of this one was told."""
 
@@ -79,6 +116,7 @@ OF_GROUPS = {
     "classic": {"cooperative-churn", "commits-in-rebalance", "unknown-topics", "no-acks", "unordered-retries"},
     "sessions": {"short-sasl-sessions", "mixed-versions", "fetch-sessions"},
     "coordinators": {"coordinator-churn"},
+    "committed": {"hanging-transactions", "held-back-readers", "zombie-producers"},
 }  # fmt: skip
 """Rules of the captures that ``record_group_findings.py`` makes."""
 
@@ -99,6 +137,7 @@ def test_clients_that_behave_badly_are_found_and_no_others() -> None:
 ALSO = {
     ("rebalance-loop", "bad-cooperative-churn"),
     ("poison-records", "bad-lock-timeouts"),
+    ("fenced-producers", "bad-zombie-producers"),
     # Each commits all the time, so that some commits come too late.
     *(("over-committing", f"{name}-commits-in-rebalance") for name in ("bad", "near")),
 }
@@ -109,9 +148,24 @@ ALSO = {
 @pytest.mark.parametrize("name", OF_GROUPS)
 def test_groups_and_sessions_that_go_badly_are_found_and_no_others(name: str) -> None:
     found = finder_of(name).result()
-    by = {(one.rule, one.client_id or one.group_id) for one in found}
+    by = {(one.rule, one.client_id or one.group_id or one.topic) for one in found}
     assert by - ALSO == {(rule, f"bad-{rule}") for rule in OF_GROUPS[name]}
     assert all(one.evidence for one in found)
+
+
+def test_members_that_come_and_go_or_freeze_are_found_in_groups_of_each_newer_protocol() -> None:
+    found = finder_of("protocols").result()
+    assert {(one.rule, one.group_id) for one in found} == {
+        (rule, f"bad-{rule}-{kind}")
+        for rule in ("rebalance-loop", "late-heartbeats")
+        for kind in ("consumer", "share", "streams")
+    }
+    for one in found:
+        if one.rule == "rebalance-loop":
+            assert "; causes: join (9), leave (" in one.summary
+        else:
+            # Another one froze for 30 s.
+            assert one.summary.startswith("up to 52.")
 
 
 def test_a_member_of_a_share_group_that_acknowledges_too_late_is_found_and_the_other_is_not() -> None:

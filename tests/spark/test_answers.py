@@ -201,6 +201,15 @@ def test_what_an_aborted_transaction_commits_does_not_count(spark: SparkSession)
 
 
 @pytest.mark.wide
+def test_a_tool_that_sets_a_group_back_is_no_finding(spark: SparkSession) -> None:
+    commit = {"api_name": "OffsetCommit", "group_id": "g", "topic": "t", "partition": 0}
+    for generations, count in (((4, -1), 0), ((4, 4), 1), ((-1, -1), 1)):
+        sent = [{**commit, "frame": k, "generation": one, "offset": 9 - k} for k, one in enumerate(generations)]
+        tables = {name: _table(spark, name, sent) for name in ("partitions", "calls")}
+        assert kwire.spark.findings(tables, ["offsets-back"]).count() == count
+
+
+@pytest.mark.wide
 def test_a_group_is_compared_with_logs_of_its_own_cluster(spark: SparkSession) -> None:
     place = {"group_id": "g", "topic": "t", "partition": 0}
     end = {**place, "group_id": None, "api_name": "Fetch", "direction": "response"}

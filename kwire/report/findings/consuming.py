@@ -26,7 +26,7 @@ from kwire.report.findings.rule import (
 from kwire.report.sums import tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally, WithEarlier, among, firsts
 
-__all__ = ["Commits", "EmptyFetches", "Hanging", "Limits", "Resets", "SmallFetches"]
+__all__ = ["EmptyFetches", "Hanging", "Limits", "Resets", "SmallFetches"]
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,6 @@ class Limits:
     """with fewer bytes of records than this,"""
     small_fetch_records: int = 1_000
     """although the log of a partition has at least this many more records."""
-    commits: int = 300
-    """OffsetCommit requests of one group and process in a minute."""
     offset_resets: int = 1
     """Fetch responses that tell one client that the log of a topic does not have the offset."""
     hanging_seconds: float = 60.0
@@ -161,33 +159,6 @@ class SmallFetches(Rule[Limits]):
             if one.busiest >= limit:
                 said = f"{one.count} Fetch responses had few records, {one.busiest} in a minute, and the log had more"
                 yield self.found(said, one, client_host=host, client_id=client, **found.who)
-
-
-class Commits(Rule[Limits]):
-    """A client commits offsets all the time."""
-
-    name = "over-committing"
-    finds = "a process that commits all the time"
-    thresholds: Mapping[str, str] = {"commits": "{} in a minute"}
-    place = 110
-    tables: tuple[str, ...] = ("calls",)
-    also: tuple[str, ...] = ("connections",)
-    keys: tuple[str, ...] = (*CLIENT, "group_id", *PROCESS)
-    by_process = True
-    severity = "low"
-    advice = "commit by time or by batch (auto.commit.interval.ms), not for every record"
-
-    def take(self, name: str, rows: Rows) -> None:
-        if name == "calls":
-            self.tallies.add(rows, rows.where(api_name="OffsetCommit", direction="request", status="ok"))
-
-    def findings(self) -> Iterator[Finding]:
-        much = together(self.tallies)[1] >= self.limits.commits
-        for (host, client, group), found in busiest(self.tallies, much):
-            one = found.tally
-            if one.busiest >= self.limits.commits:
-                said = f"{one.count} commits, {one.busiest} in a minute"
-                yield self.found(said, one, client_host=host, client_id=client, group_id=group, **found.who)
 
 
 class Resets(Rule[Limits]):

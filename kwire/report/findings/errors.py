@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from kwire.report.findings.clients import LOOKUPS
 from kwire.report.findings.rule import CLIENT, Finding, Rule
-from kwire.report.sums import tuples
-from kwire.report.tallies import Array, Rows, Tallies, Tally
+from kwire.report.sums import UNDATED, tuples
+from kwire.report.tallies import MOST_EVIDENCE, Array, Rows, Tallies, Tally, firsts
 
 __all__ = ["Denied", "Errors", "Fatal", "Fenced", "Limits", "Repeated", "StaleLeaders", "UnknownTopics"]
 
@@ -23,7 +23,9 @@ class Limits:
     """From where on it is a finding. Rates are per minute of the capture's clock."""
 
     stale_leaders: int = 20
-    """Errors of one client that tell it to look for the leader."""
+    """Answers in a row of one broker to one connection that it does not lead a partition."""
+    leader_moves: int = 4
+    """Steps of ten seconds within a minute in which a client is told that a partition has another leader."""
     fenced: int = 1
     """Errors that tell a producer that another one has taken over, or that it is not known."""
     unknown_topics: int = 20
@@ -70,29 +72,126 @@ class Errors(Rule[Limits]):
         return self.explains
 
 
-class StaleLeaders(Errors):
-    """A client goes on asking brokers that do not lead the partition."""
+@dataclass(slots=True)
+class _Run:
+    """Answers in a row that a broker does not lead a partition, to requests that knew the one before."""
+
+    tally: Tally = field(default_factory=Tally)
+    errors: dict[str, None] = field(default_factory=dict)
+    asked: bool = True
+    """Whether it asked again after the last of them."""
+
+
+class StaleLeaders(Rule[Limits]):
+    """A client goes on asking a broker that does not lead the partition, or the leader moves all the time.
+
+    When a broker restarts, each of its partitions moves. Clients are told so, look for the new leader, and may be told
+    again some times until all brokers know it. So answers count by partition, broker and connection, as long as none
+    is a good one. Of what was sent at once, one counts.
+    """
 
     name = "stale-leaders"
-    finds = "a client that goes on asking brokers that do not lead the partition"
-    thresholds: Mapping[str, str] = {"stale_leaders": "{}"}
+    finds = (
+        "a client that asks the same broker for the same partition, although that answers each time that it does not "
+        "lead it; or a partition whose leader moves all the time"
+    )
+    thresholds: Mapping[str, str] = {
+        "stale_leaders": "{} times in a row",
+        "leader_moves": "in {} steps of ten seconds of a minute",
+    }
     place = 190
+    tables: tuple[str, ...] = ("partitions",)
+    keys: tuple[str, ...] = (*CLIENT, "topic", "partition")
     # After each such error it asks for metadata.
     explains: tuple[str, ...] = ("metadata-storm",)
     advice = "see whether leaders change all the time, and whether the client refreshes its metadata after such errors"
     errors: frozenset[str] = frozenset(
         ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "LEADER_NOT_AVAILABLE")
     )
+    _PLACE = ("capture", "connection", "api_name", "topic", "topic_id", "partition")
+    _KEY = (*CLIENT, "api_name", "topic", "topic_id", "partition")
+    _MOST = 1 << 16
+    """Partitions of connections that are remembered."""
 
-    def wanted(self, rows: Rows) -> Array:
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._runs: dict[tuple[Any, ...], tuple[tuple[Any, ...], _Run]] = {}
+        """Those that go on: by ``_PLACE``, with their ``_KEY``."""
+        self._long: list[tuple[tuple[Any, ...], _Run]] = []
+        """Those that were long enough, and are over."""
+
+    def take(self, name: str, rows: Rows) -> None:
+        wrong = rows.mask("direction", "response") & rows.mask("error", tuple(sorted(self.errors)))
+        # Metadata responses say so of partitions without a leader, and of new topics.
+        wrong &= ~rows.mask("api_name", "Metadata")
+        if not wrong.any() and not self._runs:
+            return
         # Members of a quorum find out so who leads it.
         of_quorum = pc.fill_null(pc.starts_with(rows.table["client_id"].cast(pa.string()), "raft-client-"), False)
-        # Metadata responses say so of partitions without a leader, and of new topics.
-        no_leader = rows.mask("error", "LEADER_NOT_AVAILABLE") & rows.mask("api_name", "Metadata")
-        return super().wanted(rows) & ~of_quorum.to_numpy() & ~no_leader
+        wrong &= ~of_quorum.to_numpy()
+        at = rows.where(status="ok")
+        of = rows.numbers(self._PLACE, at)
+        there = np.zeros(int(of.max(initial=-1)) + 1, bool)
+        there[of[wrong[at]]] = True
+        if self._runs:
+            there |= np.array([place in self._runs for place in tuples(rows.part(self._PLACE, at[firsts(of)]))], bool)
+        at = at[there[of]]
+        places = tuples(rows.part(self._PLACE, at))
+        said = tuples(rows.part((*self._KEY, "error", "direction", "frame"), at))
+        each = zip(places, said, rows.stated[at].tolist(), wrong[at].tolist(), strict=True)
+        begins = np.array([self._begins(*one) for one in each], bool)
+        self.tallies.add(rows, at[begins], each=True)
 
-    def enough(self) -> int:
-        return self.limits.stale_leaders
+    def _begins(self, place: tuple[Any, ...], said: tuple[Any, ...], time: int, wrong: bool) -> bool:
+        """Take a row of a partition of a connection. Returns whether a run begins with it."""
+        *key, error, direction, frame = said
+        run = self._runs.get(place, (None, None))[1]
+        if not wrong:
+            if run is not None and direction == "request":
+                run.asked = True
+            elif run is not None and error == "NONE":
+                self._end(place)
+            return False
+        begins = run is None
+        if run is None:
+            run = _Run()
+            self._runs[place] = tuple(key), run
+            if len(self._runs) > self._MOST:
+                self._end(next(iter(self._runs)))
+        if run.asked:
+            where = ((*place[:2], frame),) if run.tally.count < MOST_EVIDENCE else ()
+            seen = None if time == UNDATED else time
+            run.tally.join(Tally(1, 0, seen, seen, where))
+            run.errors[error] = None
+            run.asked = False
+        return begins
+
+    def _end(self, place: tuple[Any, ...]) -> None:
+        key, run = self._runs.pop(place)
+        if run.tally.count >= self.limits.stale_leaders and len(self._long) < self._MOST:
+            self._long.append((key, run))
+
+    def findings(self) -> Iterator[Finding]:
+        limit = self.limits.stale_leaders
+        found: dict[tuple[Any, ...], tuple[Tally, dict[str, None], dict[Any, None]]] = {}
+        for (host, client, api, *place), run in (*self._long, *self._runs.values()):
+            if run.tally.count >= limit:
+                tally, errors, places = found.setdefault((host, client, api), (Tally(), {}, {}))
+                tally.join(run.tally)
+                errors |= run.errors
+                places[tuple(place)] = None
+        for (host, client, api), (tally, errors, places) in found.items():
+            said = f"{', '.join(errors)} in {tally.count} {api} responses"
+            if len(places) > 1:
+                said += f", of {len(places)} partitions"
+            only = next(iter(places))[::2] if len(places) == 1 else (None, None)
+            yield self.found(said, tally, client_host=host, client_id=client, topic=only[0], partition=only[1])
+        for (host, client, topic, partition), one in self.tallies.items():
+            # What one move brings at once, on several connections, is one step of time.
+            most = Tally(steps=dict.fromkeys(one.steps, 1)).busiest
+            if most >= self.limits.leader_moves:
+                said = f"the leader moved in {len(one.steps)} steps of ten seconds, {most} of them in a minute"
+                yield self.found(said, one, client_host=host, client_id=client, topic=topic, partition=partition)
 
 
 class Fenced(Errors):
@@ -249,7 +348,7 @@ _FATAL: Final[dict[str, tuple[str, str, str]]] = {
         "high", "the topic's message format is too old for what is asked", "upgrade the format of the topic",
     ),
     "UNSUPPORTED_COMPRESSION_TYPE": (
-        "high", "the broker does not take this compression", "use a compression.type that both sides know",
+        "high", "one side does not know this compression", "use a compression.type that both sides know",
     ),
     "INVALID_TXN_STATE": (
         "medium", "the request does not fit the state of the transaction",

@@ -157,7 +157,10 @@ class LateHeartbeats(Rule[Limits]):
         self._timeout: dict[tuple[Any, ...], int] = {}
         """By host, group and client_id: the session timeout that was asked for last."""
         self._last: dict[tuple[Any, ...], int | None] = {}
-        """By group and member: when the last heartbeat came, None if the member has joined anew since."""
+        """By capture, group and member: when the last heartbeat came, None if the member has joined anew since.
+
+        What came between two captures is not known.
+        """
         self._member: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         """By capture, connection and group: the last member id."""
 
@@ -174,7 +177,7 @@ class LateHeartbeats(Rule[Limits]):
         clients, client_keys = keyed(rows, ("client_host", "group_id", "client_id"), asked)
         timeouts = self._timeouts(rows.values("session_timeout_ms")[asked], joins, clients, client_keys)
         # The heartbeats and joins of a member are together, each after the one before.
-        members, member_keys = keyed(rows, ("group_id", "member_id"), asked)
+        members, member_keys = keyed(rows, ("capture", "group_id", "member_id"), asked)
         members = self._named(rows, asked, joins, members, member_keys)
         order = np.argsort(members, kind="stable")
         own = members[order]

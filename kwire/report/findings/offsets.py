@@ -1,8 +1,9 @@
-"""Rules about offsets that groups commit: those that go back, and how far they lag the log's end."""
+"""Rules about offsets that groups commit: too many commits, those that go back, how far they lag the log's end."""
 
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,17 +14,21 @@ import pyarrow as pa
 
 from kwire.naming import counted
 from kwire.report.findings.committed import PLACE, Committed, InOrder, Place
-from kwire.report.findings.rule import BROKER, CLIENT, Finding, Rule, Together, keyed
+from kwire.report.findings.rule import BROKER, CLIENT, PROCESS, Finding, Rule, Together, busiest, keyed, together
 from kwire.report.sums import UNDATED, tuples
-from kwire.report.tallies import Array, Rows, Tallies, Tally
+from kwire.report.tallies import Array, Rows, Tallies, Tally, firsts
 
-__all__ = ["Lag", "Limits", "Offsets", "OffsetsBack"]
+__all__ = ["Commits", "Lag", "Limits", "Offsets", "OffsetsBack"]
 
 
 @dataclass(frozen=True)
 class Limits:
     """From where on it is a finding. Rates are per minute of the capture's clock."""
 
+    commits: int = 300
+    """OffsetCommit requests of one group and process in a minute, most of them without need."""
+    commit_records: int = 10
+    """A commit of this many records of a partition, or more, is of a batch."""
     offsets_back: int = 1
     """Commits of an offset that is lower than the one committed before."""
     lag: int = 10_000
@@ -55,6 +60,85 @@ class Offsets(Rule[Limits]):
         """Take rows of ``partitions``."""
         raise NotImplementedError
 
+    def before(self, found: InOrder) -> tuple[Array, Array]:
+        """For each commit: whether there was one of its place before it, and the offset of that."""
+        if not len(found.at):
+            return found.at.astype(bool), found.offsets
+        offsets = np.append(found.offsets[:1], found.offsets[:-1])
+        known = np.ones(len(offsets), bool)
+        known[found.first], offsets[found.first] = self.commits.before(found.places)
+        return known, offsets
+
+
+class Commits(Offsets):
+    """A client commits offsets all the time, without need.
+
+    A commit after each poll is what clients are made for, however little a poll brings. So it has a need if a Fetch
+    response brought records since the last one, or if it is of a batch of records. Where the Fetch responses of a
+    partition are not captured, nobody knows.
+    """
+
+    name = "over-committing"
+    finds = (
+        "a process that commits all the time, mostly without need: the same offsets again, or several times a few of "
+        "the records that came together"
+    )
+    thresholds: Mapping[str, str] = {"commits": "{} in a minute", "commit_records": "fewer than {} records"}
+    place = 110
+    tables: tuple[str, ...] = ("calls", "partitions")
+    also: tuple[str, ...] = ("connections",)
+    together: Together = "client"
+    keys: tuple[str, ...] = (*CLIENT, "group_id", *PROCESS)
+    by_process = True
+    severity = "low"
+    advice = "commit by time or by batch (auto.commit.interval.ms), not for every record"
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._same = Tallies(*CLIENT, "group_id")
+        """Commits of what was committed."""
+        self._few = Tallies(*CLIENT, "group_id", "topic", "partition")
+        """Commits of a few records."""
+        self._got = Tallies(*CLIENT, "topic", "partition")
+        """Fetch responses with records."""
+
+    def take(self, name: str, rows: Rows) -> None:
+        if name == "connections":
+            return
+        super().take(name, rows)
+        if name == "calls":
+            self.tallies.add(rows, rows.where(api_name="OffsetCommit", direction="request", status="ok"))
+
+    def take_partitions(self, rows: Rows) -> None:
+        got = rows.where(api_name="Fetch", direction="response")
+        self._got.add(rows, got[rows.values("record_bytes")[got] > 0])
+        found = self.commits.of(rows)
+        known, before = self.before(found)
+        more, least = found.offsets - before, self.limits.commit_records
+        few = known & (more > 0) & (before > found.offsets - least)
+        self._few.add(found.rows, np.sort(found.at[few]))
+        if len(found.at):
+            frames = found.rows.numbers(("capture", "frame"), found.at)
+            moved = np.bincount(frames, weights=~known | (more != 0)) > 0
+            self._same.add(found.rows, np.sort(found.at[firsts(frames)[~moved]]))
+
+    def findings(self) -> Iterator[Finding]:
+        limit = self.limits.commits
+        needless = Counter({key: one.count for key, one in self._same.items()})
+        got = {key: one.count for key, one in self._got.items()}
+        for (*who, group, topic, partition), one in self._few.items():
+            brought = got.get((*who, topic, partition))
+            if brought is not None:
+                needless[*who, group] += max(0, one.count - brought)
+        total = Counter[tuple[Any, ...]]()
+        for key, one in self.tallies.items():
+            total[key[: -len(PROCESS)]] += one.count
+        for key, found in busiest(self.tallies, together(self.tallies)[1] >= limit):
+            (host, client, group), one = key, found.tally
+            if one.busiest >= limit and 2 * needless[key] > total[key]:
+                said = f"{one.count} commits, {one.busiest} in a minute; {needless[key]} of {total[key]} without need"
+                yield self.found(said, one, client_host=host, client_id=client, group_id=group, **found.who)
+
 
 class OffsetsBack(Offsets):
     """A group commits an offset that is lower than the one before."""
@@ -64,20 +148,46 @@ class OffsetsBack(Offsets):
     thresholds: Mapping[str, str] = {"offsets_back": "{}"}
     place = 120
     keys: tuple[str, ...] = (*PLACE, *CLIENT)
-    advice = "unless somebody has reset the group: see who commits, two members may believe that they own the partition"
+    advice = "see who commits: two members may believe that they own the partition, or a program goes back by itself"
+    _MOST = 1 << 14
+    """Groups and frames that are remembered."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._members: dict[str, None] = {}
+        """Groups in which members commit."""
+        self._outside: dict[tuple[str, int], str] = {}
+        """By capture and frame: commits of nobody, and of which group.
+
+        If that has members, brokers take them only while none is there, from a tool that sets it back.
+        """
+
+    def take(self, name: str, rows: Rows) -> None:
+        super().take(name, rows)
+        if name != "calls":
+            return
+        sent = rows.where(api_name="OffsetCommit", direction="request", status="ok")
+        sent = sent[rows.valid("group_id")[sent]]
+        outside = rows.values("generation", -1)[sent] < 0
+        members = sent[~outside]
+        members = members[firsts(rows.numbers(("group_id",), members))] if len(members) else members
+        self._members |= dict.fromkeys(group for (group,) in tuples(rows.part(("group_id",), members)))
+        for *place, group in tuples(rows.part(("capture", "frame", "group_id"), sent[outside])):
+            self._outside[tuple(place)] = group
+        for kept in (self._members, self._outside):
+            while len(kept) > self._MOST:
+                del kept[next(iter(kept))]
 
     def take_partitions(self, rows: Rows) -> None:
         self._judge(self.commits.of(rows), self.tallies)
 
     def _judge(self, found: InOrder, tallies: Tallies) -> None:
-        if not len(found.at):
-            return
-        offsets, first = found.offsets, found.first
-        before = np.append(offsets[:1], offsets[:-1])
-        known, last = self.commits.before(found.places)
-        before[first] = np.where(known, last, offsets[first])
-        back = np.flatnonzero(offsets < before)
+        offsets = found.offsets
+        known, before = self.before(found)
+        back = np.flatnonzero(known & (offsets < before))
         back = back[np.argsort(found.at[back])]
+        frames = tuples(found.rows.part(("capture", "frame"), found.at[back]))
+        back = back[np.array([self._outside.get(one) not in self._members for one in frames], bool)]
         # In floating point: offsets of 64 bits may be farther apart than these hold.
         by = before[back].astype(np.float64) - offsets[back]
         tallies.add(found.rows, found.at[back], amount=by, each=True)

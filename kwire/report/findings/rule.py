@@ -157,14 +157,17 @@ _SHARE_DELIVERIES: Final = (
 )  # fmt: skip
 COLUMNS: Final[dict[str, Sequence[str]]] = {
     "frames": _FRAMES,
-    "partitions": _PARTITIONS,
     "calls": _CALLS,
+    "partitions": _PARTITIONS,
     "connections": _CONNECTIONS,
     "records": _RECORDS,
     "group_events": _GROUP_EVENTS,
     "share_deliveries": _SHARE_DELIVERIES,
 }
-"""What all rules read of each table."""
+"""What all rules read of each table.
+
+Of what is read at once, rules get the rows of one table after those of the other, in this order.
+"""
 
 _Limits = TypeVar("_Limits")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,99 @@ def test_a_folder_stands_for_its_captures_in_order_of_time(rotated: Path, capsys
             assert main([command, *words, *files, "--format", "json"]) in (0, 1)
             said.append(capsys.readouterr().out)
         assert said[0] == said[1]
+
+
+FINDINGS = WHOLE.parents[1] / "findings"
+
+
+@pytest.mark.parametrize("capture", [WHOLE, FINDINGS / "sessions.gz", FINDINGS / "leaders.gz", FINDINGS / "shares.gz"])
+def test_answers_of_a_capture_in_four_files_are_those_of_the_whole(
+    capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = capture.read_bytes()
+    packets = packets_of(gzip.decompress(data) if capture.suffix == ".gz" else data)
+    whole, folder = tmp_path / "x1", tmp_path / "cut"
+    folder.mkdir()
+    whole.write_bytes(write_pcap(packets))
+    cuts = [k * len(packets) // 4 for k in range(5)]
+    for k, (begin, end) in enumerate(pairwise(cuts)):
+        (folder / f"x{4 - k}").write_bytes(write_pcap(packets[begin:end]))
+    for command in ("findings", "audit", "lineage"):
+        said = []
+        for file in (whole, folder):
+            assert main([command, str(file), "--format", "json"]) in (0, 1)
+            said.append(json.loads(capsys.readouterr().out)["rows"])
+        if command == "findings":
+            assert said[0]
+            for one, other in zip(*(map(evidence, rows_) for rows_ in said), strict=True):
+                # Of many frames, which are shown depends on windows, and so on files.
+                assert one & other
+        assert said[0] == said[1]
+
+
+def halves(folder: Path, seconds: float) -> list[str]:
+    """A capture in two files, the second of them so much later."""
+    packets = packets_of(WHOLE.read_bytes())
+    files = []
+    for k, part in enumerate((packets[: len(packets) // 2], packets[len(packets) // 2 :])):
+        files.append(folder / f"x{k}")
+        later = [one._replace(time=one.time + k * int(seconds * 1e9)) for one in part]
+        files[-1].write_bytes(write_pcap(later))
+    return [str(one) for one in files]
+
+
+@pytest.mark.parametrize(("seconds", "apart"), [(0, 0), (30, 0), (-0.5, 0), (-20, 1), (90, 1), (86_400, 1)])
+def test_captures_of_the_same_time_or_long_after_are_others(
+    seconds: float, apart: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts = []
+    for folder, later in (("whole", 0.0), ("cut", seconds)):
+        (tmp_path / folder).mkdir()
+        assert main(["audit", *halves(tmp_path / folder, later), "--format", "json"]) == 0
+        counts.append(sum(row["connections"] for row in json.loads(capsys.readouterr().out)["rows"]))
+    assert (counts[1] > counts[0]) is bool(apart)
+
+
+def test_what_is_wrong_with_a_file_is_said_once_and_the_next_goes_on(
+    rotated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [tmp_path / Path(name).name for name in names(rotated)]
+    for name, file in zip(names(rotated), files, strict=True):
+        file.write_bytes(Path(name).read_bytes())
+    files[4].write_bytes(files[4].read_bytes()[:-40])
+    files[6].write_bytes(b"\0" * 100)
+    files[8].write_bytes(gzip.compress(files[8].read_bytes())[:60])
+    found = []
+    for chosen in (files, [*files[:4], *files[9:]]):
+        code = main(["findings", *map(str, chosen), "--format", "json"])
+        out, err = capsys.readouterr()
+        found.append({row["rule"] for row in json.loads(out)["rows"]})
+        wrong = [Path(line.split(": ")[1]).name.split()[0] for line in err.splitlines() if ": note: " not in line]
+        assert sorted(wrong) == (["x4", "x6", "x8"] if chosen is files else [])
+        assert code == (2 if chosen is files else 0)
+    assert found[0] >= found[1] > set()
+
+
+def test_a_frame_of_several_captures(rotated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(WHOLE), "--frame", "702"]) == 0
+    shown = capsys.readouterr().out
+    assert main(["explain", str(rotated), "--frame", "702"]) == 0
+    assert capsys.readouterr().out == shown
+    # As decode --across says it.
+    number = [row["frame"] for row in rows(capsys, str(rotated), "--across", "--columns", "frame")][702]
+    assert number > 1 << 32
+    assert main(["explain", *names(rotated), "--frame", str(number)]) == 0
+    assert capsys.readouterr().out == shown
+    assert main(["explain", *names(rotated), "--frame", "99999"]) == 2
+    assert "no frame 99999: 720 frames" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["explain", *names(rotated)])
+    assert "several captures go with --frame N" in capsys.readouterr().err
+
+
+def evidence(row: dict[str, Any]) -> set[tuple[int, int]]:
+    """Where to look, which is taken out of a finding."""
+    return {(one["connection"], one["frame"]) for one in row.pop("evidence")}
 
 
 def test_only_captures_of_a_folder_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -163,6 +163,24 @@ def single(count: int, requests: int = 1) -> list[Row]:
     return [{"at": 60 * k, "apis": [{"api_name": "Produce", "requests": requests}]} for k in range(count)]
 
 
+def told(*errors: str, begin: float = 0, every: float = 0.1, **more: Any) -> list[Row]:
+    """Produce requests for a partition, each after the response to the one before, and what these say."""
+    base: Row = {"api_name": "Produce", **more}
+    ways: list[Row] = [row for error in errors for row in ({}, {"direction": "response", "error": error})]
+    return [base | row | {"at": begin + k // 2 * every} for k, row in enumerate(ways)]
+
+
+STALE = "NOT_LEADER_OR_FOLLOWER"
+
+
+def committing(*offsets: int, fetches: int = 1, records: int = 100, **more: Any) -> Case:
+    """Commits of these offsets, five a second, of a consumer to which so many Fetch responses bring records."""
+    base: Row = {"api_name": "OffsetCommit", "group_id": "g", **more}
+    sent = [base | {"at": k / 10, "frame": 9_000 + k, "offset": one} for k, one in enumerate(offsets)]
+    got: Row = {"api_name": "Fetch", "direction": "response", "record_bytes": 90 * records, "records": records}
+    return [("calls", sent), ("partitions", [*(got | {"at": k / 10} for k in range(fetches)), *sent])]
+
+
 def commits(*offsets: int, api: str = "OffsetCommit") -> list[Row]:
     return [{"api_name": api, "group_id": "g", "offset": one, "at": k} for k, one in enumerate(offsets)]
 
@@ -493,8 +511,9 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
                                  *crumbs(700, ahead=9000, beside=20_000, client_id="three", connection=5)])],
     ),
     "over-committing": (
-        lambda: [("calls", [{"api_name": "OffsetCommit", "group_id": "g", "at": k / 10} for k in range(300)])],
-        lambda: [("calls", [{"api_name": "OffsetCommit", "group_id": "g", "at": k / 4} for k in range(3000)])],
+        lambda: committing(*range(300)),
+        # As many as it gets from brokers: it commits after each poll.
+        lambda: committing(*range(300), fetches=150),
     ),
     "offsets-back": (
         lambda: [("partitions", commits(5, 9, 7))],
@@ -583,9 +602,10 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
                               *({**row, "producer_id": -1} for row in sent(-1, -1))])],
     ),
     "stale-leaders": (
-        lambda: [("frames", answers(20, "Produce", ["NOT_LEADER_OR_FOLLOWER"]))],
-        lambda: [("frames", [*answers(19, "Produce", ["NOT_LEADER_OR_FOLLOWER"]),
-                             *answers(30, "Fetch", ["NOT_LEADER_OR_FOLLOWER"], client_id="raft-client-3")])],
+        lambda: [("partitions", told(*[STALE] * 20))],
+        # A rolling restart: each of many partitions moves, and back again.
+        lambda: [("partitions", [*(row for p in range(30) for row in told(*[STALE] * 9, "NONE", STALE, partition=p)),
+                                 *told(*[STALE] * 30, client_id="raft-client-3")])],
     ),
     "wrong-times": (
         lambda: [("records", dated(0, hours=1.01))],
@@ -1040,13 +1060,17 @@ def named(k: int) -> Row:
 
 @pytest.mark.wide
 def test_many_slow_processes_with_the_same_id_are_not_one_that_is_fast() -> None:
-    beats_ = {"api_name": "OffsetCommit", "group_id": "g"}
     slow: dict[str, list[Case]] = {
         "tiny-batches": [[("partitions", [row for k in range(20) for row in produce(100, **one_of_many(k))])]],
         "metadata-storm": [
             [("frames", [one_of_many(k, api_name="Metadata", at=at) for at in range(10) for k in range(9)])]
         ],
-        "over-committing": [[("calls", [one_of_many(k, at=at / 2, **beats_) for at in range(99) for k in range(9)])]],
+        "over-committing": [
+            [
+                (name, [row | one_of_many(k, at=row["at"] * 5) for k in range(9) for row in made])
+                for name, made in committing(*[5] * 99)
+            ]
+        ],
         "empty-fetches": [[("frames", [row for k in range(9) for row in answers(120, "Fetch", **one_of_many(k))])]],
     }
     for rule, (case,) in slow.items():
@@ -1329,9 +1353,72 @@ def test_a_request_and_its_response_need_not_come_in_the_same_batch() -> None:
     assert one.count == 700
 
 
+def test_who_asks_the_same_broker_again_is_told_by_what_it_knew() -> None:
+    def count(*parts: list[Row]) -> list[int]:
+        made = sorted((row for part in parts for row in part), key=lambda row: row["at"])
+        return [one.count for one in found("stale-leaders", rows("partitions", made))]
+
+    assert count(told(*[STALE] * 25)) == [25]
+    # Another leader epoch is the same fault, and what is fine ends it.
+    assert count(told(*[STALE, "FENCED_LEADER_EPOCH"] * 10)) == [20]
+    assert count(told(*[*[STALE] * 15, "NONE"] * 9)) == []
+    # Five at a time were sent without knowing.
+    at_once = told(*[STALE] * 60)
+    ways = [at_once[k + way : k + 10 : 2] for k in range(0, 120, 10) for way in (0, 1)]
+    assert count([row | {"at": k} for k, part in enumerate(ways) for row in part]) == []
+    # Many processes with one client_id, all of which are told some times.
+    assert count(*(told(*[STALE] * 5, connection=k) for k in range(14))) == []
+    assert count(*(told(*[STALE] * 20, partition=p) for p in range(3))) == [60]
+
+
+def test_a_leader_that_moves_all_the_time_is_found() -> None:
+    def moves(every: float) -> list[Finding]:
+        made = [told(STALE, STALE, "NONE", begin=k * every, connection=k % 3) for k in range(6)]
+        return found("stale-leaders", rows("partitions", [row for part in made for row in part]))
+
+    (one,) = moves(10)
+    assert (one.topic, one.partition) == ("t", 0)
+    assert one.summary == "the leader moved in 6 steps of ten seconds, 6 of them in a minute"
+    # Brokers that are restarted one after the other.
+    assert moves(20) == []
+
+
+def test_commits_without_need_are_those_of_no_news() -> None:
+    def needless(*offsets: int, **more: Any) -> list[str]:
+        return [
+            one.summary for one in found("over-committing", *(rows(*part) for part in committing(*offsets, **more)))
+        ]
+
+    assert needless(*[7] * 300) == ["300 commits, 300 in a minute; 299 of 300 without need"]
+    assert needless(*range(300), fetches=3) == ["300 commits, 300 in a minute; 296 of 300 without need"]
+    # Of batches of ten records, each of 500 that came together.
+    assert needless(*range(0, 3000, 10), fetches=6, records=500) == []
+    # Nobody knows what its Fetch responses brought: other brokers lead.
+    assert needless(*range(300), fetches=0) == []
+    assert needless(*range(299)) == []
+
+
+def test_a_group_that_a_tool_sets_back_is_no_fault() -> None:
+    def back(*generations: int) -> list[Finding]:
+        sent = [{"api_name": "OffsetCommit", "group_id": "g", "offset": 20 - k, "generation": one, "at": k, "frame": k}
+                for k, one in enumerate(generations)]  # fmt: skip
+        return found("offsets-back", rows("calls", sent), rows("partitions", sent))
+
+    assert back(3, -1) == []
+    assert [one.count for one in back(3, 3, -1)] == [1]
+    # A consumer that is assigned its partitions by its program has no generation.
+    assert [one.count for one in back(-1, -1)] == [1]
+
+
+def test_what_came_between_two_captures_is_not_known() -> None:
+    later = [row | {"capture": "y"} for row in beats(3603, 3606)[1:]]
+    assert not found("late-heartbeats", rows("calls", [*beats(3, 6), *later]))
+    assert len(found("late-heartbeats", rows("calls", beats(3, 6, 3603)))) == 1
+
+
 def test_clients_that_wait_for_a_leader_do_not_ask_stale_ones() -> None:
-    wrong = answers(60, "Metadata", ["LEADER_NOT_AVAILABLE"])
-    assert not found("stale-leaders", rows("frames", wrong))
+    wrong = told(*["LEADER_NOT_AVAILABLE"] * 60, api_name="Metadata")
+    assert not found("stale-leaders", rows("partitions", wrong))
     asked = [{"api_name": "Metadata", "at": k * 0.6} for k in range(80)]
     finder = Finder(["offline-partitions", "metadata-storm"])
     finder.add(*rows("frames", asked))
