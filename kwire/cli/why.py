@@ -12,6 +12,7 @@ from kwire.cli.captures import captures
 from kwire.cli.reading import check_outputs, given, named_topics, opened, opened_keylog
 from kwire.errors import KwireError, needed
 from kwire.naming import public
+from kwire.wire import printable
 
 if TYPE_CHECKING:
     from kwire.report.why import Story
@@ -60,11 +61,11 @@ def run(args: argparse.Namespace) -> int:
         from kwire.report import why
     story: Story
     if args.record is not None:
-        story = why.Record.of(args.record)
+        story = why.Record.of(printable(args.record))
     elif args.transaction is not None:
-        story = why.Transaction(name=args.transaction)
+        story = why.Transaction(name=printable(args.transaction))
     else:
-        story = why.Group(name=args.group)
+        story = why.Group(name=printable(args.group))
     code = _read(args, files, story)
     lines = story.result()
     said = [*story.headline(), *story.left_out()]

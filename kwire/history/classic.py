@@ -48,7 +48,7 @@ def asked(group: Group, step: Step) -> Iterator[Row]:
         one.epoch = said["generation"]
     if step.api == ApiKey.HEARTBEAT:
         yield from group.late(one, one.session * MS)
-    one.heard = group.now
+    group.hears(one)
 
 
 def is_quiet(one: Member, said: Said, waited: int) -> bool:
@@ -76,7 +76,7 @@ def _named(group: Group, number: str, instance: str | None) -> Member | None:
     """The member that LeaveGroup names: an administrator may give its instance id only."""
     if number or instance is None:
         return group.members.get(number)
-    return next((one for one in group.members.values() if one.instance == instance), None)
+    return next(iter(group.of_instance(instance)), None)
 
 
 def _is_past(group: Group, generation: int) -> bool:
@@ -100,19 +100,24 @@ def _joins(group: Group, step: Step) -> None:
     said = step.said
     word = "join"
     if said["member"]:
-        there = said["member"] in group.members
-        one = group.member(step, said)
+        there, new = said["member"] in group.members, _is_new(group, said["member"])
+        one = group.member(step, said, new=new)
         if one.topics and said["topics"] and one.topics != said["topics"]:
             word = "subscription"
-        elif not there or one.epoch is not None:
+        elif not new and (not there or one.epoch is not None):
             word = "rejoin"
         one.session, one.rebalance = max(0, said["session"]), said["rebalance"]
         one.topics = said["topics"] or one.topics
-        one.heard = group.now
+        group.hears(one)
     on = group.rebalance
     # While members join, who joins follows.
     if (on is None or on.bumped) and not (word == "rejoin" and said["reason"] == _ASKED_TO):
         group.may_begin(word, said["member"], step)
+
+
+def _is_new(group: Group, number: str) -> bool:
+    """Whether a member is in no list of the present generation, which the capture has."""
+    return group.there is not None and group.there[0] == group.epoch and number not in group.there[1]
 
 
 def _joined(group: Group, step: Step, request: Step) -> Iterator[Row]:
@@ -134,23 +139,30 @@ def _joined(group: Group, step: Step, request: Step) -> Iterator[Row]:
         first = not wants["member"] or (there is not None and there.epoch is None and there.parts is not None)
         yield group.row("joined" if first else "rejoined", **_who(said["member"], wants), epoch=generation)
         return
+    anew = generation == group.epoch and request.said["instance"] is None and _is_new(group, said["member"])
     one = _who_joined(group, said, request)
     new = one.epoch is None and (one.parts is not None or generation == 1)
     if said["assignor"]:
         group.assignor = said["assignor"]
-    if generation != group.epoch:
+    if generation != group.epoch or (anew and group.rebalance is None):
+        if anew:
+            # Who left had left a group that is no more.
+            group.pending = [each for each in group.pending if each.word != "leave"]
         yield from _next(group, generation)
     elif group.rebalance is None:
         # A member that is back, and changes nothing.
         group.took_back(request)
-    one.epoch, one.heard, one.joined = generation, group.now, _of(request, "join", one.id)
+    group.gone.pop(one.id, None)
+    one.epoch, one.joined = generation, _of(request, "join", one.id)
     one.session, one.rebalance = max(0, wants["session"]), wants["rebalance"]
+    group.hears(one)
     one.topics = wants["topics"] or one.topics
     if new and one.parts is None:
         one.parts = frozenset()
     leads = "leader" if said["leader"] == one.id else None
     yield group.row("joined" if new else "rejoined", member=one, detail=leads)
     if said["members"]:
+        group.lists(generation, [number for number, _ in said["members"]])
         yield from _missed(group, said["members"], generation)
 
 
@@ -159,7 +171,7 @@ def _who_joined(group: Group, said: Said, request: Step) -> Member:
     instance = request.said["instance"]
     before = None
     if instance is not None and said["member"] not in group.members:
-        before = next((one for one in group.members.values() if one.instance == instance), None)
+        before = next(iter(group.of_instance(instance)), None)
     one = group.member(request, {**request.said, "member": said["member"]}, new=not request.said["member"])
     if before is not None:
         group.remove(before.id)
@@ -193,7 +205,8 @@ def _missed(group: Group, listed: Any, generation: int) -> Iterator[Row]:
         lost = group.has_lost(one)
         group.remove(one.id)
         if one.instance is None or one.instance not in instances:
-            yield group.row("left", member=one, cause=_why_gone(group, one), **lost)
+            cause = group.gone_for(one.id, _why_gone(group, one))
+            yield group.row("left", member=one, cause=cause, **lost)
 
 
 def _why_gone(group: Group, one: Member) -> Cause:
@@ -223,7 +236,8 @@ def _synced(group: Group, step: Step, request: Step) -> Iterator[Row]:
     if said["assignor"] or wants["assignor"]:
         group.assignor = said["assignor"] or wants["assignor"]
     one = group.member(request, wants)
-    one.epoch, one.heard = wants["generation"], group.now
+    one.epoch = wants["generation"]
+    group.hears(one)
     yield group.row("synced", member=one)
     if said["has"] is not None:
         yield from group.changed(one, said["has"], group.last)
@@ -287,6 +301,7 @@ def _left(group: Group, step: Step, request: Step) -> Iterator[Row]:
             group.remove(one.id)
         who = {"member_id": number or None, "group_instance_id": instance} if one is None else {}
         cause = _of(request, "leave", number if one is None else one.id)
+        group.gone_for(number if one is None else one.id, cause)
         yield group.row("left", member=one, cause=cause, detail=reason, **who, **lost)
     if not gone:
         group.took_back(request)

@@ -52,6 +52,7 @@ STATUSES: Final = {
     "ok": "what happened",
     "malformed": "the body of a frame is not what its version says: what it said is not known",
     "unreadable": "a frame is incomplete: what it said is not known",
+    "unsupported": "the version of the API is one that kwire does not know: what a frame said is not known",
     "unpaired": "a response whose request is not known: whose it is is not known",
     "given_up": "what was known of this key was given up to bound memory: its history begins anew after this row",
 }

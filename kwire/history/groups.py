@@ -39,6 +39,9 @@ MOST_MEMBERS: Final = 1 << 15
 """Members of one group."""
 MOST_FORGOTTEN: Final = 1 << 10
 """Members of one group that were silent, and may come back."""
+_LONGEST_ID: Final = 512
+"""Characters of the longest id of a member that is remembered after it left."""
+_NEVER: Final = 1 << 63
 MOST_PENDING: Final = 64
 """Requests of one group that may have begun a rebalance."""
 
@@ -118,6 +121,20 @@ class Group(Fold):
         self.now: int | None = None
         self.broker: tuple[str, int] | None = None
         self.node: int | None = None
+        self.there: tuple[int, frozenset[str]] | None = None
+        """Of a classic group: a generation, and who is in the list that its leader got."""
+        self.gone: dict[str, Cause] = {}
+        """Why members left that were the last to do so."""
+        # All below is made anew where a state goes on.
+        self.calm = False
+        """Whether all members have the epoch of the group and have confirmed what they got."""
+        self._instances: dict[str, dict[str, None]] = {}
+        """Members by the names of static ones."""
+        self._silent: tuple[int, str] | None = None
+        """Whose session timeout is over first and when, or one that was to be. None: it is not known."""
+        self._order: list[Member] = []
+        """Members, and some that are none any more."""
+        self._at = 0
 
     # --- what steps come to -------------------------------------------------------------------------------------------
 
@@ -143,7 +160,7 @@ class Group(Fold):
         elif self._is_sign(step.api):
             one = self.members.get(step.said["member"])
             if one is not None and one.interval == 0:
-                one.heard = self.now
+                self.hears(one)
 
     def _answered(self, step: Step, request: Step) -> Iterator[Row]:
         code = step.said["code"]
@@ -164,10 +181,11 @@ class Group(Fold):
             if beat.kind >> 1 not in _COMMITS:
                 assert one is not None
                 one.heard, one.was_silent = beat.last, None
-                if beat.asked.get("instance") is not None:
-                    one.instance = beat.asked["instance"]
+                self.watch(one)
+                self._call(one, beat.asked.get("instance"))
             elif self._is_sign(beat.kind >> 1) and one is not None and one.interval == 0:
                 one.heard = beat.last
+                self.watch(one)
         self.now, self.broker = now, broker
         return True
 
@@ -260,17 +278,79 @@ class Group(Fold):
         if one is None:
             one = self.members[number] = Member(number, parts=frozenset() if new else None)
             self.size += one.size
+            self._order.append(one)
         host, _, client = step.client
         one.host, one.client_id = host, client
-        if said.get("instance") is not None:
-            one.instance = said["instance"]
+        self._call(one, said.get("instance"))
         return one
+
+    def _call(self, one: Member, instance: str | None) -> None:
+        """A static member says its name."""
+        if instance is None or one.instance == instance:
+            return
+        if one.instance is not None:
+            del self._instances[one.instance][one.id]
+        one.instance = instance
+        self._instances.setdefault(instance, {})[one.id] = None
+
+    def of_instance(self, instance: str | None) -> Iterator[Member]:
+        """The members with this name, the one that was named first before others."""
+        some = () if instance is None else self._instances.get(instance, ())
+        return (self.members[number] for number in some)
+
+    def hears(self, one: Member) -> None:
+        """A member gives a sign of life."""
+        one.heard = self.now
+        self.watch(one)
+
+    def watch(self, one: Member) -> None:
+        """A member has another session timeout, or another last sign of life."""
+        when = one.over_at
+        if self._silent is None or when is None or when > self._silent[0]:
+            return
+        # The one that is a member for longest counts among several.
+        self._silent = (when, one.id) if when < self._silent[0] else None
+
+    def lists(self, generation: int, there: list[str]) -> None:
+        """The leader of a classic group gets a list of all members."""
+        self.size -= _size_of(self.there)
+        self.there = generation, frozenset(there)
+        self.size += _size_of(self.there)
+
+    def gone_for(self, number: str, cause: Cause) -> Cause:
+        """Remembers why a member left. Gives ``cause``."""
+        self.gone.pop(number, None)
+        if len(number) <= _LONGEST_ID:
+            self.gone[number] = cause
+        if len(self.gone) > MOST_FORGOTTEN:
+            del self.gone[next(iter(self.gone))]
+        return cause
+
+    def any_member(self, wanted: Callable[[Member], bool]) -> bool:
+        """Whether there is such a member that is not silent.
+
+        It is looked for from the one on that was found last. So if members cease to be wanted one by one, each is
+        looked at a few times, and not as often as there are members.
+        """
+        for _ in range(len(self._order)):
+            self._at = self._at if self._at < len(self._order) else 0
+            one = self._order[self._at]
+            if self.members.get(one.id) is one and wanted(one) and not one.is_silent(self.now):
+                return True
+            self._at += 1
+        return False
 
     def remove(self, number: str) -> Member | None:
         """Forgets a member."""
         one = self.members.pop(number, None)
         if one is not None:
             self.size -= one.size
+            if one.instance is not None:
+                del self._instances[one.instance][number]
+                if not self._instances[one.instance]:
+                    del self._instances[one.instance]
+            if len(self._order) > 2 * len(self.members) + 8:
+                self._order, self._at = list(self.members.values()), 0
         return one
 
     def forget(self, number: str) -> None:
@@ -354,13 +434,24 @@ class Group(Fold):
         if not known:
             return NOT_CAPTURED
         # Who was silent for too long is dropped then, whatever comes later.
-        over = [each for each in map(self._silence, self.members.values()) if each is not None]
-        return min([*self.pending, *over], key=lambda each: each.time or 0, default=NOT_CAPTURED)
+        silence = self.silence()
+        some = self.pending if silence is None else [*self.pending, silence]
+        return min(some, key=lambda each: each.time or 0, default=NOT_CAPTURED)
 
-    def _silence(self, one: Member) -> Cause | None:
-        """The session timeout of a member, if it is over."""
-        when = one.silent_since(self.now)
-        return None if when is None else Cause("session_timeout", one.id, None, None, None, when)
+    def silence(self) -> Cause | None:
+        """The session timeout that was over first, if one is."""
+        if self.now is None:
+            return None
+        if self._silent is not None and self._silent[0] <= self.now:
+            one = self.members.get(self._silent[1])
+            if one is None or one.over_at != self._silent[0]:
+                self._silent = None
+        if self._silent is None:
+            times = ((one.over_at, one.id) for one in self.members.values())
+            some = ((when, number) for when, number in times if when is not None)
+            self._silent = min(some, key=lambda each: each[0], default=(_NEVER, ""))
+        when, number = self._silent
+        return Cause("session_timeout", number, None, None, None, when) if when <= self.now else None
 
     def fenced(self, step: Step, said: Said, code: int) -> Iterator[Row]:
         """A member that is none for the broker, if ``code`` says so."""
@@ -373,7 +464,7 @@ class Group(Fold):
         if code not in (ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNRELEASED_INSTANCE_ID):
             columns |= self.has_lost(one)
             self.remove(number)
-            if cause.word in ("session_timeout", "rebalance_timeout"):
+            if cause.word in ("session_timeout", "rebalance_timeout") and cause is not self.gone.get(number):
                 self.pending.append(cause if cause.time is not None else cause._replace(time=self.now))
         epoch = said.get("generation", said.get("epoch"))
         epoch = None if epoch is None or epoch < 0 else epoch
@@ -384,8 +475,8 @@ class Group(Fold):
             other = next(
                 (
                     each
-                    for each in self.members.values()
-                    if each.instance == said.get("instance") and each.id != said["member"] and each.joined is not None
+                    for each in self.of_instance(said.get("instance"))
+                    if each.id != said["member"] and each.joined is not None
                 ),
                 None,
             )
@@ -399,7 +490,7 @@ class Group(Fold):
             return Cause("rebalance_timeout", one.id, None, None, None, None)
         if code in (ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.STALE_MEMBER_EPOCH):
             return self.last
-        return NOT_CAPTURED
+        return self.gone.get(said["member"], NOT_CAPTURED)
 
     def late(self, one: Member, most: int | None) -> Iterator[Row]:
         """The row of a heartbeat that is late. ``most``: nanoseconds from the last sign of life, None if not known."""
@@ -429,6 +520,8 @@ class Group(Fold):
             "now": self.now,
             "broker": self.broker,
             "node": self.node,
+            "there": None if self.there is None else [self.there[0], sorted(self.there[1])],
+            "gone": [[number, list(cause)] for number, cause in self.gone.items()],
         }
 
     def restore(self, state: Any) -> None:
@@ -452,7 +545,15 @@ class Group(Fold):
             host, port = state["broker"]
             self.broker = (stored.text(host), stored.number(port, 0))
         self.node = stored.optional(state["node"], -(1 << 31))
-        self.size: int = 1 + len(self.forgotten) + sum(one.size for one in self.members.values())
+        if state["there"] is not None:
+            generation, there = state["there"]
+            self.there = stored.number(generation, -(1 << 31)), frozenset(map(stored.text, there))
+        self.gone = {stored.text(number): Cause.restored(cause) for number, cause in state["gone"]}
+        for one in self.members.values():
+            if one.instance is not None:
+                self._instances.setdefault(one.instance, {})[one.id] = None
+        self._order = list(self.members.values())
+        self.size: int = _size_of(self.there) + 1 + len(self.forgotten) + sum(one.size for one in self.members.values())
 
 
 _COMMITS: Final = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)
@@ -461,6 +562,10 @@ _QUIET: Final[dict[int, tuple[str, Callable[[Member, Said, int], bool]]]] = {
     **{api: (kind, reconciling.is_quiet) for api, kind in HEARTBEATS.items()},
 }
 """By API: the kind of group, and what says whether a heartbeat of a member changes nothing but when it was heard."""
+
+
+def _size_of(there: tuple[int, frozenset[str]] | None) -> int:
+    return 0 if there is None else len(there[1])
 
 
 def _time(value: Any) -> int | None:

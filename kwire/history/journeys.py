@@ -14,6 +14,10 @@ Rules kept here:
   ``LATE`` frames later: an acknowledgement that comes within these counts.
 - Nothing is delivered or passed before its Produce request.
 - A range is known once a broker has acknowledged it: the response says which offset its first record has.
+- A producer without an answer sends a batch again, and both may be answered with the same offset. They are one range,
+  that which is answered first.
+- Offsets may be written again: the topic was removed and made again, or another leader had less. Then a reader gets
+  what was written last before it.
 - A consumer gets whole batches. What is before the offset that it asked for it leaves out, and so is it here.
 - The group of a reader is that in whose name a client of the same host and client_id fetches or commits offsets of this
   partition. If there are several such groups, the group is not known.
@@ -29,6 +33,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
+from heapq import heappop, heappush
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -140,6 +146,8 @@ _RANGE: Final = np.dtype(
     ]
 )
 """A range that was produced. ``known``: the order of its acknowledgement. ``got``: the last offset that was read."""
+_SAME: Final = ("part", "first", "last", "size", "who")
+"""What a batch that is sent again has in common with what it was."""
 
 ROW: Final = np.dtype(
     [
@@ -250,6 +258,59 @@ def _last_before(keys: Array, order: Array, wanted: Array, at: Array) -> Array:
     own, other = _keys((keys, wanted), (order, at))
     place = np.searchsorted(own, other, "left") - 1
     return np.where((place >= 0) & (keys[place] == wanted), place, -1)
+
+
+def _highest(keys: Array, values: Array) -> Array:
+    """The highest value so far of each key. ``keys`` are sorted."""
+    distinct, rank = np.unique(values, return_inverse=True)
+    base = np.cumsum(np.append(0, keys[1:] != keys[:-1])) * (len(distinct) + 1) if len(keys) else rank
+    highest: Array = distinct[np.maximum.accumulate(base + rank) - base]
+    return highest
+
+
+def _newest(made: Array, which: Array) -> tuple[Array, Array]:
+    """Pieces of ranges so that each offset is in one of them: that which was produced last."""
+    order = np.lexsort((made["first"], which))
+    made, which = made[order], which[order]
+    again = (which[1:] == which[:-1]) & (made["first"][1:] <= _highest(which, made["last"])[:-1])
+    some = np.isin(which, which[1:][again])
+    if not some.any():
+        return made, which
+    parts, sources = [made[~some]], [which[~some]]
+    made, which = made[some], which[some]
+    for mine, one in zip(np.split(made, np.flatnonzero(which[1:] != which[:-1]) + 1), np.unique(which), strict=True):
+        pieces = _cut(*(mine[name].tolist() for name in ("first", "last", "produce_order")))
+        rows = mine[[row for _, _, row in pieces]]
+        rows["first"], rows["last"] = [piece[0] for piece in pieces], [piece[1] for piece in pieces]
+        parts.append(rows)
+        sources.append(np.full(len(rows), one))
+    made, which = np.concatenate(parts), np.concatenate(sources)
+    order = np.lexsort((made["first"], which))
+    return made[order], which[order]
+
+
+def _cut(firsts: list[int], lasts: list[int], orders: list[int]) -> list[tuple[int, int, int]]:
+    """First and last number of pieces, and of which range each is: of those that have a number the one with the highest
+    order."""
+    begins = sorted(range(len(firsts)), key=firsts.__getitem__)
+    borders = sorted({*firsts, *(last + 1 for last in lasts)})
+    open_: list[tuple[int, int]] = []
+    made: list[tuple[int, int, int]] = []
+    at = 0
+    for first, end in pairwise(borders):
+        while at < len(begins) and firsts[begins[at]] <= first:
+            heappush(open_, (-orders[begins[at]], begins[at]))
+            at += 1
+        while open_ and lasts[open_[0][1]] < first:
+            heappop(open_)
+        if not open_:
+            continue
+        row = open_[0][1]
+        if made and made[-1][2] == row and made[-1][1] == first - 1:
+            made[-1] = made[-1][0], end - 1, row
+        else:
+            made.append((first, end - 1, row))
+    return made
 
 
 class Journeys:
@@ -437,21 +498,35 @@ class Journeys:
         return commits
 
     def _produce(self, asked: Array, answers: Array) -> None:
-        some = asked["records"] > 0
+        # An offset near the end of all numbers is none that a broker gives.
+        some = (asked["records"] > 0) & (answers["first"] <= _END >> 1)
         asked, answers = asked[some], answers[some]
         if not len(asked):
             return
         new = np.zeros(len(asked), _RANGE)
-        new["n"] = np.arange(self._next, self._next + len(asked))
-        self._next += len(asked)
         for name in ("part", "size", "time", "order", "connection", "who"):
             new[name] = asked[name]
         new["first"] = answers["first"]
-        # An offset near the end of all numbers is none that a broker gives.
-        new["last"] = np.minimum(answers["first"], _END >> 1) + asked["records"] - 1
+        new["last"] = answers["first"] + asked["records"] - 1
         new["acknowledged"], new["known"], new["appended"] = answers["time"], answers["order"], answers["more"]
         new["got"] = NONE
+        new = new[~self._sent_again(new)]
+        new["n"] = np.arange(self._next, self._next + len(new))
+        self._next += len(new)
         self._ranges = np.concatenate([self._ranges, new])
+
+    def _sent_again(self, new: Array) -> Array:
+        """Which new ranges are others that were sent again, before an answer came: what is answered first counts."""
+        known = self._ranges[self._ranges["known"] > new["order"].min()]
+        both = np.concatenate([known, new])
+        order = np.lexsort([both[name] for name in ("known", *_SAME)])
+        one, two = both[order[:-1]], both[order[1:]]
+        again = two["order"] < one["known"]
+        for name in _SAME:
+            again &= one[name] == two[name]
+        gone = np.zeros(len(both), bool)
+        gone[order[1:][again]] = True
+        return gone[len(known) :]
 
     def _learn(self, events: Array) -> None:
         """Which reader is of which group."""
@@ -543,9 +618,7 @@ class Journeys:
         order = np.lexsort((all_["order"], key))
         one, key = all_[order], key[order]
         # The highest so far, of each.
-        distinct, rank = np.unique(one["top"], return_inverse=True)
-        width = len(distinct) + 1
-        top = distinct[np.maximum.accumulate(key * width + rank) - key * width]
+        top = _highest(key, one["top"])
         begins = np.append(True, key[1:] != key[:-1])
         reached = np.append(NONE, top[:-1])
         reached[begins] = NONE
@@ -583,6 +656,11 @@ class Journeys:
         of_first, of_begin, of_end = _keys((parts, given["part"], given["part"]), (firsts, begin, end))
         low = np.maximum(np.searchsorted(of_first, of_begin, "right") - 1, 0)
         high = np.searchsorted(of_first, of_end, "right")
+        twice = len(order) > 1 and bool(((parts[1:] == parts[:-1]) & (firsts[1:] <= lasts[:-1])).any())
+        if twice:
+            # Some offsets were written again: others before may reach as far.
+            reached, of_begin = _keys((parts, given["part"]), (_highest(parts, lasts), begin))
+            low = np.minimum(low, np.searchsorted(reached, of_begin, "left"))
         which, at = _pairs(low, high)
         known = ranges["known"][order][at]
         fits = (
@@ -608,6 +686,8 @@ class Journeys:
         ):  # fmt: skip
             made[name] = one[source]
         made["n"] = one["n"]
+        if twice:
+            made, which = _newest(made, which)
         if unknown and len(given):
             others, source = self._others(given, which, made, way)
             made, which = np.concatenate([made, others]), np.concatenate([which, source])
@@ -684,12 +764,14 @@ class Journeys:
                 mine = of[part, entity] = np.flatnonzero((known["part"] == part) & (known["entity"] == entity))
             # Those of the last so many, whatever the window.
             mine = mine[(mine < number) & (mine >= number - self._most_delivered)]
-            firsts, lasts = known["first"][mine], known["last"][mine]
+            firsts, lasts, orders = (known[name][mine] for name in ("first", "last", "order"))
             one = fetched[place]
             for row in by_order.get((int(one["order"]), int(one["part"])), ()):
                 low, high = made["first"][row], made["last"][row]
                 if low >= one["first"] and high <= one["last"]:
-                    deliveries[row] = 1 + int(np.count_nonzero((firsts <= high) & (lasts >= low)))
+                    # Other records that had these offsets before are none of this range.
+                    same = (firsts <= high) & (lasts >= low) & (orders > made["produce_order"][row])
+                    deliveries[row] = 1 + int(np.count_nonzero(same))
         return deliveries
 
     def _reached(self, new: Array) -> Array:
@@ -703,9 +785,7 @@ class Journeys:
         (key,) = _keys((all_["part"],), (all_["entity"],))
         order = np.argsort(key, kind="stable")
         one, key = all_[order], key[order]
-        distinct, rank = np.unique(one["top"], return_inverse=True)
-        width = len(distinct) + 1
-        top = distinct[np.maximum.accumulate(key * width + rank) - key * width]
+        top = _highest(key, one["top"])
         begins = np.append(True, key[1:] != key[:-1])
         before = np.append(NONE, top[:-1])
         before[begins] = NONE

@@ -11,12 +11,15 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple
 
 from kwire import stored
-from kwire.history.steps import Step
+from kwire.history.steps import Step, shown
 
-__all__ = ["MS", "NOT_CAPTURED", "Cause", "Member", "Parts", "Rebalance", "duration", "flat", "listed"]
+__all__ = ["MS", "NOT_CAPTURED", "UNTIMED", "Cause", "Member", "Parts", "Rebalance", "duration", "flat", "listed"]
 
 MS: Final = 1_000_000
 """Nanoseconds (int) of a millisecond."""
+
+UNTIMED: Final = -1 << 63
+"""In place of a time (int) that the capture does not state, where None says that nothing happened."""
 
 Part = tuple[str, int]
 Parts = frozenset[Part]
@@ -95,7 +98,7 @@ class Member:
     parts: Parts | None = None
     """What it has. None: not known."""
     changed: int | None = None
-    """When it got an assignment that it has not confirmed yet."""
+    """When it got an assignment that it has not confirmed yet: ``UNTIMED`` if no time is known."""
     was_silent: int | None = None
     """When its time was over, if its last heartbeat was late."""
     joined: Cause | None = None
@@ -108,12 +111,15 @@ class Member:
         """About how many things it holds."""
         return 4 + len(self.id) // _TEXT + len(self.parts or ())
 
+    @property
+    def over_at(self) -> int | None:
+        """When its session timeout is over if it stays silent, None if that is not known."""
+        return None if not self.session or self.heard is None else self.heard + self.session * MS
+
     def silent_since(self, now: int | None) -> int | None:
         """When its session timeout was over, None if it is not."""
-        if not self.session or self.heard is None or now is None:
-            return None
-        when = self.heard + self.session * MS
-        return when if when <= now else None
+        when = self.over_at
+        return when if when is not None and now is not None and when <= now else None
 
     def is_silent(self, now: int | None) -> bool:
         """Whether its session timeout is over."""
@@ -167,11 +173,12 @@ def listed(parts: Iterable[Part], names: Mapping[str, str]) -> list[dict[str, An
     made = []
     for what, part in sorted(parts):
         kind, text = what[0], what[1:]
+        name = text if kind == "t" else names.get(text) if kind == "i" else None
         made.append(
             {
-                "topic": text if kind == "t" else names.get(text) if kind == "i" else None,
+                "topic": None if name is None else shown(name),
                 "topic_id": text if kind == "i" else None,
-                "subtopology": text if kind == "s" else None,
+                "subtopology": shown(text) if kind == "s" else None,
                 "partition": part,
             }
         )

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kwire.history.members import MS, NOT_CAPTURED, Cause, Member, flat
+from kwire.history.members import MS, NOT_CAPTURED, UNTIMED, Cause, Member, duration, flat
 
 if TYPE_CHECKING:
     from kwire.history.fold import Row
@@ -44,6 +44,7 @@ def asked(group: Group, step: Step) -> Iterator[Row]:
             _anew(group, group.member(step, said, new=True), step)
         group.may_begin("join", number, step)
         return
+    group.calm = group.calm and number in group.members and not group.members[number].is_silent(group.now)
     one = group.member(step, said) if number else None
     if epoch < 0:
         if one is not None:
@@ -55,7 +56,7 @@ def asked(group: Group, step: Step) -> Iterator[Row]:
     if one.epoch is None:
         one.epoch = epoch
     yield from group.late(one, LATE * one.interval * MS)
-    one.heard = group.now
+    group.hears(one)
     if said.get("rebalance", -1) > 0:
         one.rebalance = said["rebalance"]
     if said["topics"] is not None:
@@ -88,7 +89,10 @@ def is_settled(group: Group, said: Said, asked: Said) -> bool:
 def _anew(group: Group, one: Member, step: Step) -> None:
     """A member that begins: it has nothing."""
     group.size -= len(one.parts or ())
-    one.parts, one.epoch, one.changed, one.heard, one.removed = frozenset(), 0, None, group.now, None
+    one.parts, one.epoch, one.changed, one.removed = frozenset(), 0, None, None
+    group.calm = False
+    group.gone.pop(one.id, None)
+    group.hears(one)
     one.topics = step.said["topics"] or ""
     one.rebalance = max(0, step.said.get("rebalance", 0))
     one.joined = Cause("join", one.id, step.capture, step.connection, step.frame, step.time)
@@ -106,7 +110,7 @@ def _owns(group: Group, one: Member, has: Any) -> Iterator[Row]:
             group.size -= 1
             yield group.row("assigned", member=one, partitions=len(one.parts or ()))
     elif one.changed is not None and flat(has) == one.parts:
-        took = None if group.now is None else max(0, group.now - one.changed) / MS
+        took = None if one.changed == UNTIMED else duration(one.changed, group.now)
         one.changed = None
         yield group.row("synced", member=one, duration_ms=took, partitions=len(one.parts))
 
@@ -127,9 +131,10 @@ def answered(group: Group, step: Step, request: Step) -> Iterator[Row]:
         one = group.member(request, {**wants, "member": number}, new=wants["epoch"] == 0)
         if wants["epoch"] == 0:
             _anew(group, one, request)
-    before = one.epoch
+    before, known = one.epoch, group.epoch
     one.interval = max(0, said["interval"])
     one.session = min(SESSION, INTERVALS * one.interval)
+    group.watch(one)
     yield from _follow(group, said["epoch"], request, one)
     one.epoch = said["epoch"]
     if wants["epoch"] == 0:
@@ -137,6 +142,7 @@ def answered(group: Group, step: Step, request: Step) -> Iterator[Row]:
     elif before is not None and one.epoch != before:
         yield group.row("epoch_bumped", member=one, cause=group.last, previous_epoch=before)
     told = said.get("has", said.get("tasks"))
+    group.calm = group.calm and told is None and (before, known) == (one.epoch, group.epoch)
     if told is not None:
         yield from _assigned(group, one, told)
     yield from _settled(group, quiet=told is None)
@@ -150,6 +156,7 @@ def _left(group: Group, number: str, request: Step) -> Iterator[Row]:
         group.loose |= one.parts
     group.remove(number)
     cause = Cause("leave", number, request.capture, request.connection, request.frame, request.time)
+    group.gone_for(number, cause)
     detail = "for a while: a static member" if for_a_while else None
     columns: Row = {
         "epoch": None if one is None else one.epoch,
@@ -165,6 +172,10 @@ def _left(group: Group, number: str, request: Step) -> Iterator[Row]:
 def _follow(group: Group, epoch: int, request: Step, one: Member) -> Iterator[Row]:
     """The rows of an epoch that is newer than that of the group."""
     joins = request.said["epoch"] == 0
+    if joins and group.epoch is not None and epoch < group.epoch and len(group.members) == 1:
+        # Everybody had left, and the group was removed: this one has the same name.
+        group.epoch, group.rebalance = 0, None
+        group.pending = [each for each in group.pending if each.word != "leave"]
     if group.epoch is None and not joins:
         group.epoch = epoch
         return
@@ -201,21 +212,23 @@ def _assigned(group: Group, one: Member, told: Any) -> Iterator[Row]:
     group.loose |= (before or frozenset()) - one.parts
     group.loose -= one.parts
     if group.kind != "share":
-        one.changed = group.now
+        one.changed = UNTIMED if group.now is None else group.now
 
 
 def _settled(group: Group, *, quiet: bool) -> Iterator[Row]:
     """The row of a rebalance that is over, if it is."""
     if group.rebalance is None:
         return
-    alive = [one for one in group.members.values() if not one.is_silent(group.now)]
-    if any(one.epoch != group.epoch or one.changed is not None for one in alive):
-        return
-    moved = group.moved
-    if group.loose:
-        heard = quiet and moved is not None and all(one.heard is not None and one.heard > moved for one in alive)
-        if not heard:
+    if not group.calm:
+        if group.any_member(lambda one: one.epoch != group.epoch or one.changed is not None):
             return
+        group.calm = True
+    moved = group.moved
+    if group.loose and (
+        not quiet or moved is None or group.any_member(lambda one: one.heard is None or one.heard <= moved)
+    ):
+        return
     yield from group.end(at=moved if group.loose else None)
-    for one in [one for one in group.members.values() if one.is_silent(group.now)]:
-        group.forget(one.id)
+    if group.silence() is not None:
+        for one in [one for one in group.members.values() if one.is_silent(group.now)]:
+            group.forget(one.id)

@@ -6,7 +6,9 @@ outcome.
 
 Rules kept here:
 
-- A request acknowledges. Its response says whether the broker took that: the outcome is known then.
+- A request acknowledges. Its response says whether the broker took that: the outcome is known then. An error of the
+  whole response refuses all of it.
+- Offsets that end before they begin are none.
 - A lock that is over, by the clock of the capture, is ``expired``. That is seen with the next frame of the partition.
 - Records that are delivered again while somebody has them were given back by the broker: the member's session ended,
   or it left.
@@ -201,13 +203,16 @@ class Deliveries:
         made: list[Row | Plain] = []
         lock = step.said["lock"]
         for first, last, type_ in acks:
+            if last < first:
+                continue
             if code:
                 name = error_name(code) or str(code)
                 made.append(self._unknown(first, last, member, "refused") | {"error_name": name})
             else:
                 made += self._acknowledged(first, last, type_, member, lock)
         for first, last, count in acquired:
-            made += self._acquired(first, last, count, step, member)
+            if last >= first:
+                made += self._acquired(first, last, count, step, member)
         while len(self.held) > MOST_RANGES:
             one = self.held.pop(0)
             why = f"more than {MOST_RANGES} ranges of a partition are kept"
@@ -452,7 +457,9 @@ class Shares(Fold):
         member = asked["member"] or ""
         session = self.sessions.get(member)
         acks = {(topic[1], partition): some for topic, partition, some in asked["acks"]}
-        for topic, partition, code, acquired in step.said["parts"]:
+        whole = step.said["code"]
+        parts = [(topic, place, whole, ()) for topic, place, _ in asked["acks"]] if whole else step.said["parts"]
+        for topic, partition, code, acquired in parts:
             part = self._part(topic, partition)
             size = part.size
             made += part.heard(self.now, topic)

@@ -40,6 +40,7 @@ __all__ = [
     "NOBODY",
     "OK",
     "UNREADABLE",
+    "UNSUPPORTED",
     "Columns",
     "Found",
     "Heads",
@@ -53,6 +54,7 @@ __all__ = [
     "packed",
     "request_of",
     "saved",
+    "shown",
     "step_of",
     "topic_of",
     "unpacked",
@@ -63,9 +65,14 @@ OK: Final = "ok"
 MALFORMED: Final = "malformed"
 """of one whose body is not what its version says (str),"""
 UNREADABLE: Final = "unreadable"
-"""and of an incomplete frame (str)."""
+"""of an incomplete frame (str),"""
+UNSUPPORTED: Final = "unsupported"
+"""and of one whose version has no layout (str)."""
 NOBODY: Final = ""
 """The owner (str) of what is no part of a history, though its API is: neither it nor its response has a row."""
+
+_LONGEST_NAME: Final = 249
+"""Characters of the longest name that a topic can have (``org.apache.kafka.common.internals.Topic``)."""
 
 Array = Any
 Said = Mapping[str, Any]
@@ -153,6 +160,12 @@ class Steps:
     def wanted(self, frames: Frames) -> Array:
         """Which frames have a part in this history, as a column."""
         there: Array = frames.with_body(self.kinds) & (frames["version"] >= 0)
+        if frames.all_whole:
+            return there
+        new = np.flatnonzero(frames["status"] == Status.UNSUPPORTED)
+        if len(new):
+            kinds = 2 * frames["api"][new] + frames["response"][new]
+            there[new] = np.append(self.kinds, 0)[np.where(kinds < len(self.kinds), kinds, -1)]
         return there
 
     def of(
@@ -354,7 +367,8 @@ class Window:
         if status != Status.OK:
             alone = self._frames.chosen(self._rows[number : number + 1])
             why = next((text for _, text in alone.errors(np.zeros(1, np.int64))), None)
-            yield Step._make([*head, None, "", {}, UNREADABLE, why or Status(status).name.lower(), None])
+            word = UNSUPPORTED if status == Status.UNSUPPORTED else UNREADABLE
+            yield Step._make([*head, None, "", {}, word, why or Status(status).name.lower(), None])
             return
         try:
             found = self._read(number, frame)
@@ -472,6 +486,11 @@ def step_of(values: Any) -> Step:
         None if error is None else stored.text(error),
         None if request is None else step_of(request),
     )
+
+
+def shown(name: str) -> str:
+    """A name that a row repeats for each partition: no more of it than a topic can have."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def topic_of(id_: UUID, names: Names) -> list[str | None]:

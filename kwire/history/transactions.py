@@ -16,6 +16,10 @@ Rules kept here:
 - What another producer or a time-out did looks the same to a client that is refused. The end is ``timed_out`` if the
   time-out is known and has passed, and else ``fenced``. If packets of the capture were missing before, it is
   ``aborted``, and ``unknown`` if they were of its own connections.
+- A leader that refuses records for their epoch knows a newer one: the transaction is over. If nobody else says how it
+  ended, it ended as if its coordinator had refused then.
+- A batch that is sent again gets the offset that it had: leaders remember the last ``_SENT_AGAIN``. It counts once.
+- With two-phase commit, a producer that takes over may keep what was prepared: the answer names it, and it goes on.
 - An EndTxn alone is no transaction: who ends one twice gets the same answer again.
 - If packets are missing on a connection of an open transaction, the row says so (``gap``): its end, and the begin of
   the next, may be among them.
@@ -23,7 +27,7 @@ Rules kept here:
   is compared.
 - State is bounded by producers, partitions of a transaction and offsets that are held back. What is given up is a row.
 
-Sources: KIP-98, KIP-360, KIP-447, KIP-890.
+Sources: KIP-98, KIP-360, KIP-447, KIP-890, KIP-939.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple, get_type_hints
 
 from kwire import stored
+from kwire.history.steps import shown
 from kwire.schema.keys import ApiKey
 
 __all__ = ["ENDS", "MOST_EVENTS", "MOST_PARTITIONS", "MOST_PRODUCERS", "STATUSES", "Step", "Transactions", "Write"]
@@ -51,6 +56,8 @@ _MOST_HELD: Final = 1 << 13
 _MOST_READERS: Final = 32
 _MOST_ERRORS: Final = 16
 _MOST_CONNECTIONS: Final = 64
+_SENT_AGAIN: Final = 5
+"""Batches of a producer in a partition that a leader knows again."""
 
 ENDS: Final = {
     "committed": "a broker accepted EndTxn with a commit, or a commit marker was written",
@@ -70,7 +77,7 @@ STATUSES: Final = {
 }
 """The words of ``status``, and what each means (dict)."""
 
-_OF_PARTITION: Final = ("first", "records", "record_bytes", "marked")
+_OF_PARTITION: Final = ("first", "records", "record_bytes", "marked", "offsets")
 
 
 def _is_plain(one: Field[Any]) -> bool:
@@ -100,7 +107,8 @@ class Step(NamedTuple):
 
     ``time`` and ``timeout``: microseconds. ``kind`` is one of:
 
-    - ``init``: InitProducerId. ``timeout``, ``producer_id`` (-1: a producer that is new)
+    - ``init``: InitProducerId. ``timeout``, ``producer_id`` (-1: a producer that is new); of the response
+      ``goes_on``: whether the transaction that was prepared goes on
     - ``add``: AddPartitionsToTxn, a partition; of the response with an ``error``. ``verify``: it is only asked about
     - ``group``: AddOffsetsToTxn
     - ``offsets``: TxnOffsetCommit. ``records``: how many offsets
@@ -138,6 +146,7 @@ class Step(NamedTuple):
     record_bytes: int | None = None
     waited: bool = False
     error: str | None = None
+    goes_on: bool = False
 
     def save(self) -> list[Any]:
         """Its values, as JSON has them."""
@@ -194,6 +203,8 @@ class _Partition:
     records: int = 0
     record_bytes: int = 0
     marked: int | None = None
+    offsets: tuple[int, ...] = ()
+    """Those of the last batches."""
 
 
 @dataclass(slots=True)
@@ -224,6 +235,8 @@ class _Open:
     """Whether another InitProducerId has to wait for its end."""
     asked: Step | None = None
     """The last EndTxn, as long as it has no answer."""
+    refused: Step | None = None
+    """The answer of the first leader that knows a newer epoch."""
     end: str | None = None
     ended: Step | None = None
     cause: str | None = None
@@ -248,16 +261,17 @@ class _Open:
         """What ``save`` gave. Raises one of ``stored.UNFIT``."""
         made = cls(**{one.name: _fit(state[one.name], one.type) for one in fields(cls) if _is_plain(one)})
         made.begin = Step.restored(state["begin"])
-        for name in ("client", "asked", "ended"):
+        for name in ("client", "asked", "refused", "ended"):
             setattr(made, name, None if state[name] is None else Step.restored(state[name]))
         if made.end is not None and made.end not in ENDS:
             raise ValueError("no such end")
         for topic, partition, *values in state["partitions"]:
-            first, records, size, marked = values
+            first, records, size, marked, offsets = values
             key = (None if topic is None else stored.text(topic), stored.optional(partition, -(1 << 31)))
             made.partitions[key] = _Partition(
                 stored.optional(first, -(1 << 63)), stored.number(records, 0), stored.number(size, 0),
                 stored.optional(marked, -(1 << 63)),
+                tuple(stored.number(one, 0, (1 << 63) - 1) for one in offsets)[:_SENT_AGAIN],
             )  # fmt: skip
         made.groups = dict.fromkeys(map(stored.text, state["groups"]))
         made.errors = dict.fromkeys(map(stored.text, state["errors"]))
@@ -506,8 +520,13 @@ class Transactions:
 
     def _initialised(self, one: _Producer, step: Step, answer: Step) -> Iterator[dict[str, Any]]:
         now = one.now
-        if now is not None and now.end is None:
-            if not now.contended:
+        if now is not None and now.end is None and answer.goes_on:
+            now.producer_id, now.epoch = answer.producer_id, answer.producer_epoch
+            self._event(now, answer, f"kept by InitProducerId of {step.client_id or '-'}")
+        elif now is not None and now.end is None:
+            if now.refused is not None and not now.contended:
+                self._over(now, now.refused)
+            elif not now.contended:
                 # A coordinator aborts what is open, and lets the producer ask once more: this one was over.
                 said = f"over before InitProducerId in frame {step.frame}"
                 if self._late(now, step):
@@ -518,7 +537,8 @@ class Transactions:
             else:
                 who = step.client_id or "-"
                 self._close(now, "fenced", answer, f"InitProducerId of {who} on {step.client_host}:{step.client_port}")
-        yield from self._give(one)
+        if now is None or now.end is not None:
+            yield from self._give(one)
         self._name(one, answer.producer_id, answer.producer_epoch)
         one.timeout, one.seen = step.timeout, True
 
@@ -572,7 +592,7 @@ class Transactions:
                 now.more += 1
                 return
             now.partitions[key] = _Partition()
-            self._event(now, step, f"added {step.topic}:{step.partition}")
+            self._event(now, step, f"added {shown(step.topic or '-')}:{step.partition}")
 
     def _wrote(self, now: _Open, key: Any, offset: int | None, sizes: tuple[int, int], step: Step | Write) -> None:
         """A broker has written. ``sizes``: records and their bytes, ``step``: the request."""
@@ -584,7 +604,12 @@ class Transactions:
         if mine.first is None or (offset is not None and 0 <= offset < mine.first):
             mine.first = offset if offset is not None and offset >= 0 else mine.first
             topic, partition = key
-            self._event(now, step, f"wrote {topic}:{partition} from offset {offset}")
+            self._event(now, step, f"wrote {shown(topic or '-')}:{partition} from offset {offset}")
+        if offset is not None and offset >= 0:
+            if offset in mine.offsets:
+                now.sent -= sizes[0]
+                return
+            mine.offsets = (*mine.offsets[1 - _SENT_AGAIN :], offset)
         for sums in (mine, now):
             sums.records += sizes[0]
             sums.record_bytes += sizes[1]
@@ -615,20 +640,27 @@ class Transactions:
         if len(now.errors) < _MOST_ERRORS:
             now.errors[f"{_API[step.kind]}: {answer.error}"] = None
         self._event(now, answer, f"{_API[step.kind]} refused: {answer.error}")
-        if answer.error in _OVER and step.kind not in ("init", "produce"):
-            if now.gap:
-                self._close(now, "unknown", None, f"its end may be among missing packets: {answer.error}")
-            elif not now.known_begin or now.timeout is None or answer.error == "INVALID_PRODUCER_ID_MAPPING":
-                self._close(now, "aborted", answer, f"by its coordinator: {answer.error}")
-            elif self._lossy:
-                # Another InitProducerId may be among missing packets.
-                passed = "its time-out had passed" if self._late(now, answer) else "a producer took over"
-                self._close(now, "aborted", answer, f"by its coordinator, perhaps because {passed}: {answer.error}")
-            elif self._late(now, answer):
-                self._close(now, "timed_out", answer, f"open for longer than {now.timeout / 1e6:g} s: {answer.error}")
-            else:
-                self._close(now, "fenced", answer, f"by a producer that is not in the capture: {answer.error}")
+        if answer.error in _OVER and step.kind == "produce":
+            now.refused = now.refused or answer
+        elif answer.error in _OVER and step.kind != "init":
+            self._over(now, answer)
         yield from ()
+
+    def _over(self, now: _Open, answer: Step) -> None:
+        """A coordinator, or a leader that knows a newer epoch, says that a transaction is over."""
+        who = "the leader of a partition" if answer.kind == "produce" else "its coordinator"
+        if now.gap:
+            self._close(now, "unknown", None, f"its end may be among missing packets: {answer.error}")
+        elif not now.known_begin or now.timeout is None or answer.error == "INVALID_PRODUCER_ID_MAPPING":
+            self._close(now, "aborted", answer, f"by {who}: {answer.error}")
+        elif self._lossy:
+            # Another InitProducerId may be among missing packets.
+            passed = "its time-out had passed" if self._late(now, answer) else "a producer took over"
+            self._close(now, "aborted", answer, f"by its coordinator, perhaps because {passed}: {answer.error}")
+        elif self._late(now, answer):
+            self._close(now, "timed_out", answer, f"open for longer than {now.timeout / 1e6:g} s: {answer.error}")
+        else:
+            self._close(now, "fenced", answer, f"by a producer that is not in the capture: {answer.error}")
 
     def _mark(self, step: Step) -> Iterator[dict[str, Any]]:
         """A coordinator has a marker written."""
@@ -651,7 +683,7 @@ class Transactions:
                 self._close(now, "aborted", step, "WriteTxnMarkers")
         if mine is not None and mine.marked is None:
             mine.marked = step.time
-            self._event(now, step, f"marker for {step.topic}:{step.partition}")
+            self._event(now, step, f"marker for {shown(step.topic or '-')}:{step.partition}")
         yield from ()
 
     def _gap(self, step: Step) -> None:
@@ -704,6 +736,8 @@ class Transactions:
             one.now = None
 
     def _row(self, one: _Producer, now: _Open) -> dict[str, Any]:
+        if now.end is None and now.asked is None and now.refused is not None:
+            self._over(now, now.refused)
         client = now.client or now.begin
         held = [
             self._held.pop((topic, partition, each.first), None)
@@ -738,7 +772,7 @@ class Transactions:
             "timeout_ms": None if now.timeout is None else now.timeout // 1000,
             "partitions": [
                 {
-                    "topic": topic,
+                    "topic": None if topic is None else shown(topic),
                     "partition": partition,
                     "first_offset": each.first,
                     "records": each.records,

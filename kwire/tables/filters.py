@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwire import schema
 from kwire.naming import no_such
+from kwire.wire import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,8 +68,9 @@ class Filter:
         """What the arguments of the same names of ``kwire.capture.read`` mean. Raises ``ValueError``."""
         return cls(
             apis=None if apis is None else frozenset(map(_api, _several(apis, "apis"))),
-            topics=None if topics is None else frozenset(_several(topics, "topics")),
-            client_ids=None if client_ids is None else frozenset(_several(client_ids, "client_ids")),
+            # As columns have them: of bytes that are not UTF-8, which a shell may give.
+            topics=None if topics is None else frozenset(map(printable, _several(topics, "topics"))),
+            client_ids=None if client_ids is None else frozenset(map(printable, _several(client_ids, "client_ids"))),
             start=_instant(start),
             end=_instant(end),
             status=None if status is None else frozenset(_several(status, "status")),

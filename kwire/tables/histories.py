@@ -29,7 +29,7 @@ from kwire.tables.locating import Programs, layouts, remembered
 from kwire.tables.topics import Topics
 from kwire.wire import printable
 
-__all__ = ["AFTER", "BEFORE", "STEP", "Held", "in_batches", "maker"]
+__all__ = ["AFTER", "BEFORE", "STEP", "Held", "as_array", "in_batches", "maker"]
 
 BEFORE: Final = (
     *KEY,
@@ -109,6 +109,8 @@ class _Maker(Maker):
         speaking = self._topics.speaking(frames)
         there[speaking] = copied[speaking] = True
         there[rows] = True
+        if not frames.all_whole:
+            there |= self._steps.wanted(frames)
         copied[rows if self._columns is None else self._columns.look(frames, rows)] = True
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
@@ -267,8 +269,12 @@ def _shown(value: Any) -> Any:
 def _column(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     if type_ == TIMESTAMP:
         values = [None if one is None else one // _NS for one in values]
+    return as_array(values, type_)
+
+
+def as_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """Values as an array. Texts on the wire may be any bytes: those that Arrow cannot hold are shown."""
     try:
         return pa.array(values, type_)
     except UnicodeEncodeError:
-        # Texts on the wire may be any bytes.
         return pa.array([_shown(one) for one in values], type_)

@@ -259,8 +259,11 @@ class _State:
         self.brokers: list[bool] = []
         """Which of them are brokers."""
         self.groups = _Texts()
-        self.captures: list[tuple[int, str]] = []
-        """From which frame on the capture has which name."""
+        self.captures: list[tuple[int, str, int]] = []
+        """From which order on the capture has which name, and how much larger numbers of frames are there. Orders go on
+        from one capture to the next, so that what is near its end waits for what comes."""
+        self.until = 0
+        """The order of the first frame that was not seen yet."""
 
     def save(self) -> dict[str, Any]:
         """All of it, as JSON has it."""
@@ -271,6 +274,7 @@ class _State:
             "whos": [list(one) for one in self.whos.known],
             "groups": self.groups.known,
             "captures": [list(one) for one in self.captures],
+            "until": self.until,
         }
 
     def restore(self, state: Any) -> None:
@@ -281,7 +285,11 @@ class _State:
             self.whos.number((stored.text(host), None if client is None else stored.text(client)))
         for name in state["groups"]:
             self.groups.number(None if name is None else stored.text(name))
-        self.captures = [(stored.number(first, 0), stored.text(name)) for first, name in state["captures"]]
+        self.captures = [
+            (stored.number(first, 0), stored.text(name), stored.number(more, -(1 << 62), 1 << 62))
+            for first, name, more in state["captures"]
+        ]
+        self.until = stored.number(state["until"], 0)
         if not self.captures:
             raise ValueError("no captures")
         sizes = len(self.topics.known), len(self.whos.known), len(self.groups.known)
@@ -299,8 +307,8 @@ class _Maker(Maker):
         self._names = Names()
         self._state: _State = run.memory.setdefault("journeys", _State()) if run.goes_on else _State()
         self._begun = False
-        self._until = 0
-        """The number of the first frame that was not seen yet."""
+        self._more = 0
+        """How much larger the number of a frame is than its order."""
         self._clients: dict[tuple[int, int], int] = {}
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
@@ -309,27 +317,28 @@ class _Maker(Maker):
         if not len(frames):
             return
         numbers = frames.numbers
-        until = self._until = int(numbers.max()) + 1
         if not self._begun:
             self._begun = True
-            state.captures.append((int(numbers.min()), self._name))
+            self._more = int(numbers.min()) - state.until if state.captures else 0
+            state.captures.append((int(numbers.min()) - self._more, self._name, self._more))
+        state.until = int(numbers.max()) + 1 - self._more
         events = self._events(frames)
         # From the frame on that gives an id its name, both are one topic.
         for cut, id_, name in self._topics.learnt:
             old = state.topics.number(uuid_text(_uuid(id_)))
             new = state.topics.number(name)
-            before = events["order"] <= cut
-            yield from self._rows(state.journeys.add(events[before], cut + 1, now=True))
+            before = events["order"] <= cut - self._more
+            yield from self._rows(state.journeys.add(events[before], cut + 1 - self._more, now=True))
             state.journeys.rename(partial(_renamed, old, new))
             state.transactions.rename(partial(_renamed, old, new))
             events = events[~before]
-        yield from self._rows(state.journeys.add(events, until))
+        yield from self._rows(state.journeys.add(events, state.until))
 
     def rest(self, tracker: Any) -> Iterator[pa.RecordBatch]:
         journeys = self._state.journeys
         # What goes on gives now what is known.
         yield from self._rows(
-            journeys.add(np.zeros(0, EVENT), self._until, now=True) if self._later else journeys.rest()
+            journeys.add(np.zeros(0, EVENT), self._state.until, now=True) if self._later else journeys.rest()
         )
 
     # -- events
@@ -382,7 +391,7 @@ class _Maker(Maker):
         """Events with what is known of their frames."""
         made = np.empty(len(of), EVENT)
         made[:] = _BLANK
-        made["kind"], made["order"] = kinds, frames.numbers[of]
+        made["kind"], made["order"] = kinds, frames.numbers[of] - self._more
         time, latency = frames["time"][of], frames["latency"][of]
         made["time"] = np.where(time == NO_TIME, NONE, time)
         made["asked"] = np.where((time == NO_TIME) | (latency == ABSENT), NONE, time - latency)
@@ -475,7 +484,7 @@ class _Maker(Maker):
         connections = frames.of_connections("number", frames["slot"][rows]).tolist()
         for row, connection, id_ in zip(rows.tolist(), connections, frames["id"][rows].tolist(), strict=True):
             frame = frames[row]
-            while gaps and gaps[-1] < frame.number:
+            while gaps and gaps[-1] < frame.number - self._more:
                 gaps.pop()
                 known.lose()
             try:
@@ -540,10 +549,8 @@ class _Maker(Maker):
                 return pa.array(np.where(none, rows["produce_connection"], rows["fetch_connection"]))
             order = np.where(none, rows["produce_order"], rows["fetch_order"])
             if name == "frame":
-                return pa.array(order)
-            begins = np.array([one for one, _ in self._state.captures])
-            which = np.maximum(np.searchsorted(begins, order, "right") - 1, 0)
-            return columns.pick([text for _, text in self._state.captures], which)
+                return pa.array(self._numbers(order))
+            return columns.pick([text for _, text, _ in self._state.captures], self._captures(order))
         if name == API:
             return pa.array(np.where(way == Way.UNDELIVERED, ApiKey.PRODUCE, ApiKey.FETCH).astype(np.int16))
         if name == "topic":
@@ -569,7 +576,17 @@ class _Maker(Maker):
         if name == "status":
             return columns.pick(_WORDS, way)
         values = rows[_NUMBERS[name]]
-        return pa.array(values, mask=values < 0)
+        given = self._numbers(values) if name.endswith("_frame") else values
+        return pa.array(given, mask=values < 0)
+
+    def _captures(self, orders: Array) -> Array:
+        """Which of the captures frames are in."""
+        begins = np.array([first for first, *_ in self._state.captures])
+        return np.maximum(np.searchsorted(begins, orders, "right") - 1, 0)
+
+    def _numbers(self, orders: Array) -> Array:
+        """The numbers of frames."""
+        return orders + np.array([more for *_, more in self._state.captures])[self._captures(orders)]
 
 
 _NUMBERS: Final = {

@@ -53,7 +53,7 @@ from kwire.schema.keys import ApiKey
 from kwire.tables import showing
 from kwire.tables.definition import ByRow, CaptureTable, Maker, Run
 from kwire.tables.frames import MOST_ROWS, OF_BROKERS
-from kwire.tables.histories import Held
+from kwire.tables.histories import Held, as_array
 from kwire.tables.locating import Copies, Programs, layouts, remembered
 from kwire.tables.showing import Column
 from kwire.tables.topics import Spelled, Topics
@@ -620,7 +620,8 @@ def _answer(step: Any, frame: Frame, body: Any) -> Any:
         return step(kind="group", error=error)
     kind = "init" if api == ApiKey.INIT_PRODUCER_ID else "end"
     # Before EndTxn v5 there is no id in the answer.
-    return step(kind=kind, error=error, producer_id=body.producer_id, producer_epoch=body.producer_epoch)
+    kept = kind == "init" and body.ongoing_txn_producer_id >= 0
+    return step(kind=kind, error=error, producer_id=body.producer_id, producer_epoch=body.producer_epoch, goes_on=kept)
 
 
 def _request(step: Any, frame: Frame, body: Any) -> Any:
@@ -738,7 +739,7 @@ class _Maker(Maker):
 def batch_of(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Rows of the state machine as a batch."""
     return pa.RecordBatch.from_arrays(
-        [pa.array([row[one.name] for row in rows], one.type) for one in schema], schema=schema
+        [as_array([row[one.name] for row in rows], one.type) for one in schema], schema=schema
     )
 
 

@@ -8,7 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from packets import Connection, pcap
 
+import kwire
+from kwire import messages
 from kwire.cli import main
 from kwire.report import why
 
@@ -119,3 +122,28 @@ def test_a_cause_that_the_capture_has_not_is_a_sentence(capsys: pytest.CaptureFi
 def test_an_empty_name_is_shown_as_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert "The capture has no transaction of ''." in told(capsys, "--transaction", "")
     assert "no event of the group ''." in told(capsys, "--group", "")
+
+
+@pytest.mark.parametrize("subject", ["--group", "--transaction"])
+def test_a_name_that_is_not_utf_8_is_that_of_the_tables(
+    subject: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    # Python gives such bytes of an argument as lone surrogates.
+    name = "\udcff\udc80x"
+    one = Connection().open()
+    asked = messages.AddOffsetsToTxnRequest(transactional_id=name, producer_id=7, group_id=name)
+    beat = messages.ConsumerGroupHeartbeatRequest(group_id=name, member_id=name)
+    answered = messages.ConsumerGroupHeartbeatResponse(member_id=name, member_epoch=1)
+    for number, (body, answer, version) in enumerate(
+        [(asked, messages.AddOffsetsToTxnResponse(), 3), (beat, answered, 1)]
+    ):
+        one.send(kwire.encode_request(body, api_version=version, correlation_id=number, client_id="c"))
+        one.answer(kwire.encode_response(answer, api_version=version, correlation_id=number))
+    file = tmp_path / "one.pcap"
+    file.write_bytes(pcap(one.packets))
+    assert main(["why", subject, name, str(file)]) == 0
+    said = capsys.readouterr().out
+    assert "no event" not in said
+    assert "no transaction" not in said
+    assert "\ufffd\ufffdx" in said
+    assert main(["decode", "--table", "group_events", "--topic", name, str(file)]) == 0

@@ -7,11 +7,15 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from made_captures import read
+from packets import Connection, pcap
 
+import kwire
 from kwire import messages
 from kwire.history import groups
 from kwire.history.fold import Story
 from kwire.history.groups import GROUPS
+from kwire.history.members import Member, listed
 from kwire.history.steps import Step, kind_of
 from kwire.protocol.embedded import ASSIGNMENT, encode_embedded
 from kwire.protocol.error_codes import ErrorCode
@@ -29,12 +33,14 @@ class Talk:
         self.frame = 0
         self.now = 0.0
         self.node = 1
+        self.timed = True
 
     def _take(self, name: str, body: Any, response: bool, id_: int, client: str) -> list[Row]:
         rows: list[Row] = []
         api = body.SCHEMA.api_key
         for owner, place, said in GROUPS.reads[kind_of(api, response)](body, lambda _: "orders"):
-            of_frame = ("x", 1, self.frame, int(self.now * SECOND), ("h", 1, client), (f"b{self.node}", 9092))
+            now = int(self.now * SECOND) if self.timed else None
+            of_frame = ("x", 1, self.frame, now, ("h", 1, client), (f"b{self.node}", 9092))
             step = Step(*of_frame, response, api, 9, id_, 99, owner, place, said)
             rows += self.story.take(step)
         self.frame += 1
@@ -257,3 +263,114 @@ def test_a_state_of_times_before_1970_goes_on() -> None:
     talk.story.restore(state)
     assert json.loads(json.dumps(talk.story.save())) == state
     assert [row["event"] for row in talk.sync("m1", 1, 0)] == ["rebalance_ended", "synced", "assigned"]
+
+
+def test_who_is_in_no_list_of_the_generation_before_joins_and_was_none(talk: Talk) -> None:
+    # Its first JoinGroup, by which it got its id, is not in the capture.
+    talk.join("m1", 2, leader="m1", members=[messages.JoinGroupResponse.JoinGroupResponseMember(member_id="m1")])
+    talk.sync("m1", 2, 0, 1)
+    assert brief(talk.join("m2", 3)) == [
+        ("rebalance_began", None, "join"),
+        ("epoch_bumped", None, "join"),
+        ("joined", "m2", None),
+    ]
+    (*_, row) = talk.sync("m2", 3, 1)
+    assert row["gained"] is not None
+
+
+def members_of(*numbers: str) -> list[Any]:
+    kind = messages.JoinGroupResponse.JoinGroupResponseMember
+    return [kind(member_id=one) for one in numbers]
+
+
+def test_a_group_that_was_removed_begins_anew_though_its_generation_is_the_same() -> None:
+    talk = Talk()
+    talk.join("m1", 1, leader="m1", members=members_of("m1"))
+    talk.sync("m1", 1, 0)
+    asked = {"group_id": "g", "members": [messages.LeaveGroupRequest.MemberIdentity(member_id="m1")]}
+    told = messages.LeaveGroupResponse.MemberResponse(member_id="m1")
+    assert brief(talk.ask("LeaveGroup", asked, {"members": [told]})) == [("left", "m1", "leave")]
+    frame = talk.frame
+    rows = talk.join("m2", 1, leader="m2", members=members_of("m2"), after=600)
+    assert brief(rows) == [("rebalance_began", None, "join"), ("epoch_bumped", None, "join"), ("joined", "m2", None)]
+    assert rows[0]["cause_frame"] == frame
+    rows = talk.sync("m2", 1, 0)
+    assert [row["cause_frame"] for row in rows if row.get("cause")] == [frame, frame]
+
+
+def test_a_group_of_the_consumer_protocol_that_was_removed_begins_anew() -> None:
+    talk = Talk()
+    talk.consumer("m1", 0, 9, has=[0])
+    talk.consumer("m1", 9, 9, topic_partitions=[partitions_of(0)])
+    talk.consumer("m1", -1, -1)
+    frame = talk.frame
+    rows = talk.consumer("m2", 0, 1, has=[0], after=600)
+    assert brief(rows) == [("rebalance_began", None, "join"), ("joined", "m2", None), ("assigned", "m2", "join")]
+    assert {row["cause_frame"] for row in rows if row.get("cause")} == {frame}
+    rows = talk.consumer("m2", 1, 1, topic_partitions=[partitions_of(0)])
+    assert brief(rows) == [("synced", "m2", None), ("rebalance_ended", None, "join")]
+
+
+def partitions_of(*numbers: int) -> Any:
+    return messages.ConsumerGroupHeartbeatRequest.TopicPartitions(topic_id=TOPIC, partitions=list(numbers))
+
+
+def test_who_was_removed_is_fenced_for_that(talk: Talk) -> None:
+    frame = talk.frame
+    asked = {"group_id": "g", "members": [messages.LeaveGroupRequest.MemberIdentity(member_id="m1")]}
+    talk.ask("LeaveGroup", asked, {"members": [messages.LeaveGroupResponse.MemberResponse(member_id="m1")]})
+    (row,) = talk.beat("m1", 1, ErrorCode.UNKNOWN_MEMBER_ID)
+    assert (row["event"], row["cause"], row["cause_frame"]) == ("fenced", "leave", frame)
+
+
+def test_without_times_an_assignment_waits_for_its_member_all_the_same() -> None:
+    talk = Talk()
+    talk.timed = False
+    assert [event for event, *_ in brief(talk.consumer("m1", 0, 1, has=[0]))] == [
+        "rebalance_began", "joined", "assigned"
+    ]  # fmt: skip
+    rows = talk.consumer("m1", 1, 1, topic_partitions=[partitions_of(0)])
+    assert [event for event, *_ in brief(rows)] == ["synced", "rebalance_ended"]
+    assert {row.get("duration_ms") for row in rows} == {None}
+
+
+def test_each_of_many_members_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+    plain = Member.is_silent
+
+    def is_silent(self: Member, now: int | None) -> bool:
+        nonlocal looked
+        looked += 1
+        return plain(self, now)
+
+    monkeypatch.setattr(Member, "is_silent", is_silent)
+    counts = []
+    for many in (100, 200):
+        talk, looked = Talk(), 0
+        for number in range(many):
+            talk.consumer(f"m{number}", 0, number + 1, has=[number], after=0.001)
+        for number in range(many):
+            talk.consumer(f"m{number}", number + 1, many, topic_partitions=[partitions_of(number)], after=0.001)
+        assert not [row for row in talk.consumer("m0", many, many, after=0.001) if row["event"] != "rebalance_ended"]
+        counts.append(looked)
+    assert counts[1] < 3 * counts[0]
+
+
+def test_a_name_that_no_topic_can_have_is_not_repeated_for_each_partition() -> None:
+    (row,) = listed([("tlong" + "g" * 1000, 0)], {})
+    assert len(row["topic"]) == 249
+    assert row["topic"].endswith("g…")
+
+
+def test_a_version_that_nobody_knows_is_a_row_that_says_so() -> None:
+    one = Connection().open()
+    body = messages.HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+    for number, version in enumerate((4, 99)):
+        asked = bytearray(kwire.encode_request(body, api_version=4, correlation_id=number, client_id="c"))
+        asked[2:4] = version.to_bytes(2, "big")
+        one.send(bytes(asked))
+        one.answer(kwire.encode_response(messages.HeartbeatResponse(), api_version=4, correlation_id=number))
+    rows = [row for row in read(pcap(one.packets), "group_events") if row["status"] != "ok"]
+    assert [(row["frame"], row["status"], row["error"]) for row in rows] == [
+        (frame, "unsupported", "version 99 of this API is unknown") for frame in (2, 3)
+    ]

@@ -302,3 +302,61 @@ def test_state_is_bounded() -> None:
         made.add(part, int(part["order"].max()) + 1)
         most = max(most, made.kept)
     assert most < 800
+
+
+def _found(events: list[tuple[int, ...]]) -> set[tuple[int, ...]]:
+    """Way, range, request that produced it, and deliveries of each row."""
+    table = np.array(events, EVENT)
+    found = []
+    for cuts in ([], list(range(1, len(events)))):
+        rows = np.array(_rows(table, cuts), ROW)
+        found.append({tuple(row[["way", "first", "last", "produce_order", "deliveries"]].tolist()) for row in rows})
+    assert found[0] == found[1]
+    return found[0]
+
+
+def _wrote(order: int, id_: int, first: int, records: int, **more: int) -> list[tuple[int, ...]]:
+    said = {"connection": 1, "id": id_, "part": 0, "who": 0, **more}
+    return [
+        _event(Kind.PRODUCE, order, records=records, size=records, **said),
+        _event(Kind.ACKNOWLEDGED, order + 1, first=first, asked=1000 * order, **said),
+    ]
+
+
+def _read(order: int, first: int, last: int) -> list[tuple[int, ...]]:
+    reader = {"connection": 2, "part": 0, "who": 1}
+    return [
+        _event(Kind.ASK, order, first=first, **reader),
+        _event(Kind.FETCH, order + 1, first=first, last=last, records=1, more=last + 1, **reader),
+    ]
+
+
+def test_offsets_that_are_written_again_are_others() -> None:
+    """The topic was removed and made again, with batches of another size."""
+    got = (Way.DELIVERED,)
+    events = [
+        *_wrote(0, 5, 0, 10), *_read(2, 0, 3), *_read(4, 4, 9), *_wrote(6, 6, 0, 4), *_wrote(8, 7, 4, 4),
+        *_read(10, 0, 7),
+    ]  # fmt: skip
+    assert _found(events) == {
+        (*got, 0, 3, 0, 1), (*got, 4, 9, 0, 1), (*got, 0, 3, 6, 1), (*got, 4, 7, 8, 1),
+    }  # fmt: skip
+
+
+def test_of_offsets_that_a_new_leader_did_not_have_a_reader_gets_what_was_written_last() -> None:
+    events = [*_wrote(0, 5, 0, 10), *_wrote(2, 6, 5, 2), *_wrote(4, 7, 6, 1), *_read(6, 0, 9)]
+    got = (Way.DELIVERED,)
+    assert _found(events) == {
+        (*got, 0, 4, 0, 1), (*got, 5, 5, 2, 1), (*got, 6, 6, 4, 1), (*got, 7, 9, 0, 1),
+        (Way.UNDELIVERED, 6, 6, 2, 0),
+    }  # fmt: skip
+
+
+def test_a_batch_that_is_sent_again_without_an_answer_is_one_range() -> None:
+    first, again = _wrote(0, 5, 3, 2), _wrote(1, 6, 3, 2, connection=3)
+    answered = [_event(Kind.ACKNOWLEDGED, 3, first=3, asked=0, connection=1, id=5, part=0, who=0)]
+    assert _found([first[0], *again, *answered, *_read(4, 3, 4)]) == {(Way.DELIVERED, 3, 4, 1, 1)}
+
+
+def test_an_offset_beyond_all_is_none() -> None:
+    assert not _found(_wrote(0, 5, (1 << 63) - 5, 10))

@@ -187,3 +187,43 @@ def test_what_the_broker_does_not_take_is_refused_and_nothing_else_changes() -> 
     assert (row["outcome"], row["error_name"], row["first_offset"]) == ("refused", "INVALID_RECORD_STATE", 0)
     assert {row["outcome"] for row in story.over()} == {"held"}
     assert row["outcome"] in OUTCOMES
+
+
+@pytest.mark.parametrize("name", ["ShareFetch", "ShareAcknowledge"])
+def test_an_error_of_the_whole_response_refuses_all_that_was_acknowledged(name: str) -> None:
+    broker = Broker(2)
+    broker.turn(1, member="m1")
+    _, story = rows_of(broker.steps)
+    broker.steps.clear()
+    kind, answer = getattr(messages, f"{name}Request"), getattr(messages, f"{name}Response")
+    api = kind.SCHEMA.api_key
+    batch = kind.AcknowledgementBatch(first_offset=0, last_offset=5, acknowledge_types=[1])
+    part = getattr(kind, "AcknowledgePartition", None) or kind.FetchPartition
+    topic = getattr(kind, "AcknowledgeTopic", None) or kind.FetchTopic
+    parts = [part(partition_index=0, acknowledgement_batches=[batch])]
+    asked = kind(group_id="g", member_id="m1", share_session_epoch=7, topics=[topic(topic_id=TOPIC, partitions=parts)])
+    broker.step("m1", api, asked, False, 9)
+    broker.step("m1", api, answer(error_code=122), True, 9)
+    rows = [row for step in broker.steps for row in story.take(step)]
+    refused = [row for row in rows if row["outcome"] == "refused"]
+    assert [(row["error_name"], row["first_offset"], row["last_offset"]) for row in refused] == [
+        ("SHARE_SESSION_NOT_FOUND", 0, 5)
+    ]
+    assert "accepted" not in {row["outcome"] for row in rows}
+
+
+def test_offsets_that_end_before_they_begin_are_none() -> None:
+    broker = Broker(2)
+    kind, answer = messages.ShareFetchRequest, messages.ShareFetchResponse
+    broker.step("m1", ApiKey.SHARE_FETCH, kind(group_id="g", member_id="m1", share_session_epoch=0), False, 9)
+    kind_of_range = answer.AcquiredRecords
+    acquired = [
+        kind_of_range(first_offset=first, last_offset=last, delivery_count=1) for first, last in ((0, 9), (7, 3))
+    ]
+    told = answer.PartitionData(partition_index=0, acquired_records=acquired)
+    topic = answer.ShareFetchableTopicResponse(topic_id=TOPIC, partitions=[told])
+    broker.step("m1", ApiKey.SHARE_FETCH, answer(responses=[topic]), True, 9)
+    rows, story = rows_of(broker.steps)
+    held = list(story.over())
+    assert not rows
+    assert [(row["first_offset"], row["last_offset"], row["outcome"]) for row in held] == [(0, 9, "held")]

@@ -207,3 +207,55 @@ def test_what_is_given_up_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
         world.add()
     (row,) = world.rows
     assert (row["transactional_id"], row["status"], row["end"]) == ("t0", "given_up", "unknown")
+
+
+def test_a_batch_that_was_sent_again_counts_once() -> None:
+    # A leader knows the last five batches again, and answers with the offset that they have.
+    world = World()
+    world.init()
+    world.add()
+    for offset in (0, 3, 6, 9, 12, 3, 12):
+        world.write(offset)
+    row = one(world)
+    assert (row["records"], row["record_bytes"], row["unacknowledged"]) == (15, 50, 0)
+
+
+@pytest.mark.parametrize(("passed", "end"), [(20, "timed_out"), (1, "fenced")])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_leader_that_knows_a_newer_epoch_says_that_it_is_over(passed: int, end: str, again: bool) -> None:
+    # The marker that aborts it has a newer epoch.
+    world = World()
+    world.init()
+    world.add()
+    world.write()
+    world.time += passed * SECOND
+    world.write(3, error="INVALID_PRODUCER_EPOCH")
+    refused = world.frame
+    if again:
+        world.init(2, producer_id=5)
+    row = one(world)
+    assert (row["end"], row["end_frame"], row["records"]) == (end, refused, 3)
+
+
+def test_with_two_phase_commit_a_prepared_transaction_goes_on() -> None:
+    world = World()
+    world.init()
+    world.add()
+    world.write()
+    kept = {"producer_id": 5, "producer_epoch": 1, "goes_on": True}
+    world.ask("init", producer_id=-1, timeout=10 * SECOND, answer=kept, client_id="another", connection=2)
+    world.who |= {"producer_epoch": 1}
+    world.ask("end", committed=True, version=5)
+    row = one(world)
+    assert (row["end"], row["records"], row["producer_epoch"]) == ("committed", 3, 1)
+    assert "kept by InitProducerId of another" in [event["event"] for event in row["events"]]
+
+
+def test_a_name_that_no_topic_can_have_is_not_repeated_for_each_partition() -> None:
+    world = World()
+    world.init()
+    for partition in range(100):
+        world.write(topic="a" * 1_000_000, partition=partition)
+    row = one(world)
+    assert {len(part["topic"]) for part in row["partitions"]} == {249}
+    assert max(len(event["event"]) for event in row["events"]) < 300

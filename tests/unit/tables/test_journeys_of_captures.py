@@ -147,3 +147,34 @@ def test_offsets_of_a_transaction_that_is_aborted_or_refused_are_none(how: dict[
 def test_where_packets_are_missing_it_is_not_known_how_a_transaction_ended() -> None:
     rows = _in_a_transaction(committed=True, gap=True)
     assert {row["status"] for row in rows} == {"delivered"}
+
+
+def test_an_acknowledgement_in_the_next_file_counts_as_in_the_same() -> None:
+    """A consumer may have records before the producer has its acknowledgement. Files are cut anywhere."""
+    one, other = Connection().open(), Connection(client=("10.0.0.1", 40_001)).open()
+    data = encode([Record(None, b"x", timestamp=1)] * 5)
+    part = {"name": "t", "partition_data": [{"index": 0, "records": data}]}
+    asked = messages.ProduceRequest.from_dict({"acks": -1, "timeout_ms": 9, "topic_data": [part]})
+    done = {"name": "t", "partition_responses": [{"index": 0, "base_offset": 0}]}
+    answered = messages.ProduceResponse.from_dict({"responses": [done]})
+    wants = {"topic": "t", "partitions": [{"partition": 0, "fetch_offset": 0}]}
+    fetch = messages.FetchRequest.from_dict({"topics": [wants]})
+    said = {"partition_index": 0, "high_watermark": 5, "records": data}
+    got = messages.FetchResponse.from_dict({"responses": [{"topic": "t", "partitions": [said]}]})
+    one.send(kwire.encode_request(asked, api_version=9, correlation_id=1, client_id="p"))
+    other.time = one.time
+    other.send(kwire.encode_request(fetch, api_version=12, correlation_id=1, client_id="c"))
+    other.answer(kwire.encode_response(got, api_version=12, correlation_id=1))
+    one.time = other.time
+    one.answer(kwire.encode_response(answered, api_version=9, correlation_id=1))
+    listed = sorted(one.packets + other.packets, key=lambda each: each.time)
+    names = ("first_offset", "last_offset", "status", "ack_ms", "fetch_ms")
+    (whole,) = rows_of(pcap(listed), "journeys")
+    for cut in range(1, len(listed)):
+        files = [pcap(some) for some in (listed[:cut], listed[cut:])]
+        (row,) = (row for batch in capture.read([*map(BytesIO, files)], "journeys") for row in batch.to_pylist())
+        assert [row[name] for name in names] == [whole[name] for name in names]
+        frames = [each for batch in capture.read([*map(BytesIO, files)], "frames") for each in batch.to_pylist()]
+        (produced,) = (each for each in frames if (each["api_name"], each["direction"]) == ("Produce", "request"))
+        (fetched,) = (each for each in frames if (each["api_name"], each["direction"]) == ("Fetch", "response"))
+        assert (row["produce_frame"], row["frame"]) == (produced["frame"], fetched["frame"])
