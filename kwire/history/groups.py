@@ -435,7 +435,9 @@ class Group(Fold):
             return NOT_CAPTURED
         # Who was silent for too long is dropped then, whatever comes later.
         silence = self.silence()
-        some = self.pending if silence is None else [*self.pending, silence]
+        # Where packets are missing, a response may be read after requests that came later.
+        some = [one for one in self.pending if one.time is None or self.now is None or one.time <= self.now]
+        some += [] if silence is None else [silence]
         return min(some, key=lambda each: each.time or 0, default=NOT_CAPTURED)
 
     def silence(self) -> Cause | None:

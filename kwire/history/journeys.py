@@ -46,6 +46,7 @@ __all__ = [
     "EVENT",
     "LATE",
     "MOST_DELIVERED",
+    "MOST_PASSED",
     "MOST_PRODUCED",
     "NONE",
     "ROW",
@@ -65,6 +66,8 @@ MOST_PRODUCED: Final = 1 << 16
 """Produced ranges that wait for readers (int)."""
 MOST_DELIVERED: Final = 1 << 16
 """Deliveries that wait for a commit, and that later ones are compared with (int)."""
+MOST_PASSED: Final = 128
+"""Ranges that a reader passes at once, and that have a row each (int). Further ones are one row."""
 AT_ONCE: Final = 1 << 14
 """Events that are looked at together (int): sorting a few costs as much as sorting many. Rows do not depend on it."""
 _LONGEST: Final = 10_000_000_000
@@ -85,8 +88,8 @@ class Kind(IntEnum):
     ASK = 2
     """A Fetch request: ``first`` is the offset."""
     FETCH = 3
-    """A range in a Fetch response, from ``first`` to ``last``. ``more``: the high watermark. Without ``records`` it is
-    none for a reader: control batches."""
+    """A range in a Fetch response, from ``first`` to ``last``. ``more``: the high watermark. ``records``: how many
+    batches it is of, 0 if it is none for a reader: control batches."""
     GROUP = 4
     """An OffsetFetch request: ``who`` is of ``group``."""
     COMMIT = 5
@@ -186,6 +189,7 @@ _GAP: Final = np.dtype([("connection", np.int64), ("order", np.int64)])
 _INTERVAL: Final = np.dtype(
     [("part", np.int64), ("entity", np.int64), ("first", np.int64), ("last", np.int64), ("order", np.int64)]
 )
+_FEW: Final = 16
 _CLOSE: Final = 1 << 20
 """Numbers that are no farther apart are parts of keys as they are."""
 _MOST_KEYS: Final = 1 << 40
@@ -258,6 +262,21 @@ def _last_before(keys: Array, order: Array, wanted: Array, at: Array) -> Array:
     own, other = _keys((keys, wanted), (order, at))
     place = np.searchsorted(own, other, "left") - 1
     return np.where((place >= 0) & (keys[place] == wanted), place, -1)
+
+
+def _candidates(ranges: Array, given: Array) -> tuple[Array, Array, bool]:
+    """Between which places of ``ranges`` those are that may have a part of each of ``given``, and whether some offsets
+    were written twice. ``ranges`` are sorted by partition and first offset."""
+    parts, firsts, lasts = (ranges[name] for name in ("part", "first", "last"))
+    of_first, begin, end = _keys((parts, given["part"], given["part"]), (firsts, given["first"], given["last"]))
+    low = np.maximum(np.searchsorted(of_first, begin, "right") - 1, 0)
+    high = np.searchsorted(of_first, end, "right")
+    twice = len(ranges) > 1 and bool(((parts[1:] == parts[:-1]) & (firsts[1:] <= lasts[:-1])).any())
+    if twice:
+        # Others before may reach as far.
+        reached, begin = _keys((parts, given["part"]), (_highest(parts, lasts), given["first"]))
+        low = np.minimum(low, np.searchsorted(reached, begin, "left"))
+    return low, high, twice
 
 
 def _highest(keys: Array, values: Array) -> Array:
@@ -651,35 +670,16 @@ class Journeys:
         ranges = self._ranges
         near = self._near(given)
         order = near[np.lexsort((ranges["first"][near], ranges["part"][near]))]
-        firsts, lasts, begin, end = ranges["first"][order], ranges["last"][order], given["first"], given["last"]
-        parts = ranges["part"][order]
-        of_first, of_begin, of_end = _keys((parts, given["part"], given["part"]), (firsts, begin, end))
-        low = np.maximum(np.searchsorted(of_first, of_begin, "right") - 1, 0)
-        high = np.searchsorted(of_first, of_end, "right")
-        twice = len(order) > 1 and bool(((parts[1:] == parts[:-1]) & (firsts[1:] <= lasts[:-1])).any())
-        if twice:
-            # Some offsets were written again: others before may reach as far.
-            reached, of_begin = _keys((parts, given["part"]), (_highest(parts, lasts), begin))
-            low = np.minimum(low, np.searchsorted(reached, of_begin, "left"))
-        which, at = _pairs(low, high)
-        known = ranges["known"][order][at]
-        fits = (
-            (parts[at] == given["part"][which])
-            & (lasts[at] >= begin[which])
-            & (firsts[at] <= end[which])
-            & (known <= given["order"][which] + self._late)
-            # Offsets of a topic that was made again, or of another cluster, may be the same.
-            & (ranges["order"][order][at] < given["order"][which])
-        )
-        # It was given up before, where so many were acknowledged after it.
-        later = ranges["n"][order][at] + self._most_produced - (self._ranges["n"][0] if len(ranges) else 0)
-        orders = np.append(np.maximum.accumulate(ranges["known"]), _END)
-        fits &= orders[np.minimum(later, len(ranges))] > given["order"][which]
-        which, at = which[fits], at[fits]
-        one = ranges[order[at]]
+        # A range was given up where so many were acknowledged after it.
+        gone = ranges["n"][order] + self._most_produced - (ranges["n"][0] if len(ranges) else 0)
+        gone = np.append(np.maximum.accumulate(ranges["known"]), _END)[np.minimum(gone, len(ranges))]
+        ranges = ranges[order]
+        low, high, twice = _candidates(ranges, given)
+        which, at, more = self._fitting(given, ranges, gone, (low, high))
+        one = ranges[at]
         made = self._rows(given[which], way)
-        made["first"] = np.maximum(firsts[at], begin[which])
-        made["last"] = np.minimum(lasts[at], end[which])
+        made["first"] = np.maximum(one["first"], given["first"][which])
+        made["last"] = np.minimum(one["last"], given["last"][which])
         for name, source in (
             ("produced", "time"), ("produce_connection", "connection"), ("produce_order", "order"),
             ("producer", "who"), ("acknowledged", "acknowledged"), ("appended", "appended"),
@@ -688,11 +688,47 @@ class Journeys:
         made["n"] = one["n"]
         if twice:
             made, which = _newest(made, which)
-        if unknown and len(given):
+        if not unknown:
+            return joined([made, self._unknown(given, more, way)])
+        if len(given):
             others, source = self._others(given, which, made, way)
             made, which = np.concatenate([made, others]), np.concatenate([which, source])
             made = made[np.lexsort((made["first"], which))]
         return made
+
+    def _fitting(
+        self, given: Array, ranges: Array, gone: Array, near: tuple[Array, Array]
+    ) -> tuple[Array, Array, Array]:
+        """Which of ``given`` and of ``ranges`` belong together. ``gone``: when ranges are given up, ``near``: between
+        which places they may be. And what is left out, as there is too much: which of ``given``, first and last offset.
+        """
+
+        def fitting(which: Array, at: Array) -> tuple[Array, Array]:
+            order = given["order"][which]
+            fits = (
+                (ranges["part"][at] == given["part"][which])
+                & (ranges["last"][at] >= given["first"][which])
+                & (ranges["first"][at] <= given["last"][which])
+                & (ranges["known"][at] <= order + self._late)
+                # Offsets of a topic that was made again, or of another cluster, may be the same.
+                & (ranges["order"][at] < order)
+                & (gone[at] > order)
+            )
+            return which[fits], at[fits]
+
+        low, high = near
+        # Of a response there are no more pieces than batches. A reader may pass any number.
+        most = np.where(given["kind"] == Kind.ASK, MOST_PASSED, 2 * given["records"] + _FEW)
+        many = high - low > most
+        some, more = [fitting(*_pairs(low, np.where(many, low, high)))], []
+        for row in np.flatnonzero(many).tolist():
+            here, count = np.arange(low[row], high[row]), int(most[row])
+            which, at = fitting(np.full(len(here), row), here)
+            some.append((which[:count], at[:count]))
+            if len(at) > count:
+                more.append((row, int(ranges["first"][at[count]]), int(ranges["last"][at[count:]].max())))
+        which, at = (np.concatenate(each) for each in zip(*some, strict=True))
+        return which, at, np.array(more, np.int64).reshape(-1, 3)
 
     def _near(self, given: Array) -> Array:
         """The produced ranges that may have a part of these: of their partitions, not all before them."""
@@ -717,12 +753,18 @@ class Journeys:
         source, first, last = source[order], first[order], last[order]
         begin, end = last[:-1] + 1, first[1:] - 1
         holes = (source[1:] == source[:-1]) & (begin <= end)
-        rows = self._rows(given[source[:-1][holes]], way)
-        rows["first"], rows["last"] = begin[holes], end[holes]
+        found = np.stack([source[:-1], begin, end], axis=1)[holes]
+        return self._unknown(given, found, way), source[:-1][holes]
+
+    def _unknown(self, given: Array, found: Array, way: Way) -> Array:
+        """Rows of which nobody knows who produced them. ``found``: which of ``given``, first and last offset."""
+        which, first, last = found.T
+        rows = self._rows(given[which], way)
+        rows["first"], rows["last"] = np.maximum(first, given["first"][which]), np.minimum(last, given["last"][which])
         for name in ("produced", "produce_connection", "produce_order", "producer", "acknowledged", "appended"):
             rows[name] = NONE
         rows["n"] = _END
-        return rows, source[:-1][holes]
+        return rows
 
     def _rows(self, given: Array, way: Way) -> Array:
         made = np.zeros(len(given), ROW)

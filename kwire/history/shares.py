@@ -335,21 +335,25 @@ class Deliveries:
             self._holds(new)
             return made
         ended, self.ended = self.ended, []
-        pieces = [new]
+        mine = []
         for one in ended:
             if one.last < first or one.first > last:
                 self.ended.append(one)
-                continue
-            self.ended += one.without(first, last)
-            left: list[_Range] = []
-            for piece in pieces:
-                if piece.last < one.first or piece.first > one.last:
-                    left.append(piece)
-                else:
-                    left += [piece.within(one.first, one.last)._replace(before=one.outcome)]
-                    left += piece.without(one.first, one.last)
-            pieces = left
-        for one in sorted(pieces):
+            else:
+                self.ended += one.without(first, last)
+                mine.append(one.within(first, last))
+        spans: list[tuple[int, int, str | None]] = []
+        for one in sorted(mine):
+            spans += [(first, one.first - 1, None), (one.first, one.last, one.outcome)]
+            first = one.last + 1
+        pieces: list[_Range] = []
+        for begin, end, before in (*spans, (first, last, None)):
+            if pieces and pieces[-1].before == before:
+                # What ended in the same way is one range again, in however many it was.
+                pieces[-1] = pieces[-1]._replace(last=max(end, pieces[-1].last))
+            elif begin <= end:
+                pieces.append(new._replace(first=begin, last=end, before=before))
+        for one in pieces:
             self._holds(one)
         return made
 

@@ -665,7 +665,7 @@ _STEPS: Final = 32
 
 
 def _runs(data: Array, starts: Array, lengths: Array) -> tuple[Array, Array, Array, Array]:
-    """The runs of batches in some record sets: of which set, first and last offset, and 1 if they have records (0:
+    """The runs of batches in some record sets: of which set, first and last offset, and how many batches (0: they are
     control batches). A first offset that is not known is -1."""
     at = starts.copy()
     end = starts + lengths
@@ -702,7 +702,7 @@ def _runs(data: Array, starts: Array, lengths: Array) -> tuple[Array, Array, Arr
     begins = np.append(True, (of[1:] != of[:-1]) | (first[1:] != last[:-1] + 1) | (records[1:] != records[:-1]))
     begins = np.flatnonzero(begins[: len(of)])
     ends = np.append(begins[1:], len(of)) - 1
-    return of[begins], first[begins], last[ends], records[begins]
+    return of[begins], first[begins], last[ends], records[begins] * (ends - begins + 1)
 
 
 def _walked(data: Array, at: int, end: int) -> Iterator[tuple[int, ...]]:

@@ -374,3 +374,12 @@ def test_a_version_that_nobody_knows_is_a_row_that_says_so() -> None:
     assert [(row["frame"], row["status"], row["error"]) for row in rows] == [
         (frame, "unsupported", "version 99 of this API is unknown") for frame in (2, 3)
     ]
+
+
+def test_a_request_that_came_after_the_first_sign_is_not_the_cause(talk: Talk) -> None:
+    # The response to the heartbeat is read after the JoinGroup that it led to: packets were missing before it.
+    began = talk.now + 1
+    talk.ask("JoinGroup", {"group_id": "g", "member_id": "m1", "protocol_type": "consumer"}, after=2)
+    talk.now = began
+    (row,) = talk.beat("m1", 1, ErrorCode.REBALANCE_IN_PROGRESS, after=0)
+    assert (row["event"], row["cause"]) == ("rebalance_began", "not_in_capture")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kwire.history.journeys import EVENT, NONE, ROW, Journeys, Kind, Way
+from kwire.history.journeys import EVENT, MOST_PASSED, NONE, ROW, Journeys, Kind, Way
 
 _NAMES = tuple(EVENT.names or ())
 
@@ -360,3 +360,22 @@ def test_a_batch_that_is_sent_again_without_an_answer_is_one_range() -> None:
 
 def test_an_offset_beyond_all_is_none() -> None:
     assert not _found(_wrote(0, 5, (1 << 63) - 5, 10))
+
+
+def test_a_reader_that_passes_very_many_ranges_has_a_row_for_those_that_are_left() -> None:
+    """A request of some bytes is not a row for each range that there is."""
+    many = MOST_PASSED + 50
+    events = [one for number in range(many) for one in _wrote(2 * number, number, number, 1)]
+    events += [*_read(2 * many, 0, 0), *_read(2 * many + 2, many, many)[:1]]
+    rows = [row for row in _found(events) if row[0] == Way.SKIPPED]
+    assert len(rows) == MOST_PASSED + 1
+    assert (Way.SKIPPED, 1, 1, 2, 0) in rows
+    assert (Way.SKIPPED, MOST_PASSED + 1, many - 1, NONE, 0) in rows
+
+
+def test_one_batch_is_of_few_ranges_whatever_offsets_it_says_that_it_has() -> None:
+    events = [one for number in range(200) for one in _wrote(2 * number, number, number, 1)]
+    events += _read(400, 0, 1 << 40)
+    rows = [row for row in _found(events) if row[0] == Way.DELIVERED]
+    assert len(rows) < 30
+    assert max(last for _, _, last, *_ in rows) == 1 << 40

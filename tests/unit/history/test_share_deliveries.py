@@ -227,3 +227,29 @@ def test_offsets_that_end_before_they_begin_are_none() -> None:
     held = list(story.over())
     assert not rows
     assert [(row["first_offset"], row["last_offset"], row["outcome"]) for row in held] == [(0, 9, "held")]
+
+
+def acquires(broker: Broker, member: str, *ranges: tuple[int, int]) -> None:
+    kind, answer = messages.ShareFetchRequest, messages.ShareFetchResponse
+    broker.step(member, ApiKey.SHARE_FETCH, kind(group_id="g", member_id=member, share_session_epoch=0), False, 9)
+    acquired = [
+        answer.AcquiredRecords(first_offset=first, last_offset=last, delivery_count=1) for first, last in ranges
+    ]
+    told = answer.PartitionData(partition_index=0, acquired_records=acquired)
+    topic = answer.ShareFetchableTopicResponse(topic_id=TOPIC, partitions=[told])
+    broker.step(member, ApiKey.SHARE_FETCH, answer(responses=[topic]), True, 9)
+
+
+def test_what_is_acquired_again_is_one_range_in_however_many_it_was() -> None:
+    """Else a response of some bytes is a row for each of them, again and again."""
+    broker = Broker(2)
+    acquires(broker, "m1", *((first, first) for first in range(0, 100, 2)))
+    for member in ("m2", "m3", "m4"):
+        acquires(broker, member, (0, 98))
+    rows, story = rows_of(broker.steps)
+    before = [(0, 0, "taken_back"), (1, 1, None), (2, 2, "taken_back")]
+    taken = [(row["first_offset"], row["last_offset"], row.get("previous_outcome")) for row in rows]
+    assert len(taken) == 50 + 99 + 1
+    assert taken[50:53] == before
+    assert taken[-1] == (0, 98, "taken_back")
+    assert len(list(story.over())) == 1
