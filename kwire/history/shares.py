@@ -308,7 +308,7 @@ class Deliveries:
         made: list[Row | Plain] = []
         some = self._taken(first, last, member)
         if len(some) > 1:
-            some.sort()
+            some.sort(key=lambda each: each.first)
         for one in some:
             if one.first > done:
                 made.append(self._unknown(done, one.first - 1, member, outcome))
@@ -343,7 +343,7 @@ class Deliveries:
                 self.ended += one.without(first, last)
                 mine.append(one.within(first, last))
         spans: list[tuple[int, int, str | None]] = []
-        for one in sorted(mine):
+        for one in sorted(mine, key=lambda each: each.first):
             spans += [(first, one.first - 1, None), (one.first, one.last, one.outcome)]
             first = one.last + 1
         pieces: list[_Range] = []
