@@ -209,12 +209,11 @@ class Story:
         lists = window.lists
         pairs, kinds = lists.pairs, lists.kinds
         waiting: dict[int, dict[tuple[str | None, str], Step]] = {}
-        alone: dict[int, Step] = {}
-        for number in range(len(window)):
-            pair = pairs[number]
+        alone: list[Step | None] = [None] * len(window)
+        for number, pair in enumerate(pairs):
             answered = pair > number and kinds[pair] == kinds[number] + 1
             # Most frames have one step, and so has their request.
-            request = alone.pop(number, None)
+            request = alone[number]
             step = None if number in waiting else window.step(number, request)
             if step is not None:
                 if answered and step.owner is not None:
@@ -222,7 +221,8 @@ class Story:
                     alone[pair] = step
                 elif request is None:
                     step = self._asked.paired(step)
-                yield from self._fold(step)
+                if rows := self._fold(step):
+                    yield from rows
                 continue
             asked = waiting.pop(number, None) if request is None else {(request.owner, request.place): request}
             steps = list(window.steps(number, asked))
@@ -260,9 +260,12 @@ class Story:
             one = history.fold(*key)
         else:
             self._size -= one.size
-        made: list[Row | Plain] = [
-            framed(row, step) if isinstance(row, dict) else _of_frame(step) + row for row in one.take(step)
-        ]
+        rows = one.take(step)
+        made: list[Row | Plain] = (
+            []
+            if rows == []
+            else [framed(row, step) if isinstance(row, dict) else _of_frame(step) + row for row in rows]
+        )
         if not one.size:
             self._last.pop(key, None)
             return made

@@ -163,28 +163,34 @@ def _step_types() -> tuple[Any, ...]:
     return tuple(get_type_hints(Step).values())
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Write:
-    """What a Produce request and its response say of a partition, both in one window, before anybody needs steps.
+    """What a Produce request says of a partition, and its response if it is in the same window, before anybody needs
+    steps.
 
-    ``time``: of the request, in microseconds. ``request`` and ``response`` make the steps. ``taken``: the request was
-    taken without its step.
+    ``time``: of the request, in microseconds. ``key``: connection and correlation id. ``place``: key, topic and
+    partition. ``producer``: id and epoch. ``request`` and ``response`` make the steps. ``taken``: the request was taken
+    without its step.
     """
 
     name: str
     capture: str
     time: int | None
-    partition: tuple[str | None, int]
+    key: tuple[int, int]
+    frame: int
+    place: tuple[tuple[int, int], str | None, int]
     producer: tuple[int | None, int | None]
     records: int
     record_bytes: int
-    connection: int
-    correlation_id: int | None
-    frame: int
-    offset: int
     request: Callable[[], Step]
-    response: Callable[[], Step]
+    offset: int = -1
+    response: Callable[[], Step] | None = None
     taken: bool = False
+
+    @property
+    def connection(self) -> int:
+        """That of its frames."""
+        return self.key[0]
 
 
 @dataclass(slots=True)
@@ -344,21 +350,21 @@ class Transactions:
             return self.add(write.request())
         now.sent += write.records
         write.taken = True
-        key = (write.connection, write.correlation_id)
-        waiting = self._asked.get(key)
+        waiting = self._asked.get(write.key)
         if waiting is not None and waiting[0].frame != write.frame:
-            del self._asked[key]
+            del self._asked[write.key]
         return iter(())
 
     def answers(self, write: Write) -> Iterator[dict[str, Any]]:
         """Takes the response."""
+        assert write.response is not None
         if not write.taken:
             return self.add(write.response())
         now = self._open(write)
         if now is None:
             return self._told(write.request(), write.response())
         self._known[write.name] = self._known.pop(write.name)
-        self._wrote(now, write.partition, write.offset, (write.records, write.record_bytes), write)
+        self._wrote(now, write.place[1:], write.offset, (write.records, write.record_bytes), write)
         return iter(())
 
     def _open(self, write: Write) -> _Open | None:

@@ -17,9 +17,8 @@ Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -201,29 +200,37 @@ def _kinds(*some: tuple[int, int]) -> Array:
     return made
 
 
-@dataclass(slots=True, eq=False)
-class _Told:
-    """What a Produce frame says of a partition. ``of``: a ``Write`` has it."""
+class _Told(NamedTuple):
+    """What a Produce response says of a partition."""
 
     key: tuple[int, int]
     """Connection and correlation id."""
     frame: int
-    time: int | None
-    """Microseconds since 1970."""
     number: int
     """Which of those of its frame it is, or more."""
     place: tuple[tuple[int, int], str | None, int]
-    """What a request and its response have in common."""
-    said: tuple[Any, ...]
-    """Of a request producer id and epoch, records and bytes. Of a response error and offset."""
+    """What a request and its response have in common: key, topic and partition."""
+    error: str
+    offset: int
     step: Callable[[], Step]
-    name: str = ""
-    """Of a request its transactional id."""
-    of: bool = False
 
 
 def _place(one: tuple[int, int, Step | Write]) -> tuple[int, int]:
     return one[:2]
+
+
+def _often(some: Iterable[Write | _Told]) -> set[Any]:
+    """Places that are named more than once, and keys of more than one frame."""
+    often: set[Any] = set()
+    places: set[Any] = set()
+    frame_of: dict[tuple[int, int], int] = {}
+    for one in some:
+        if one.place in places:
+            often.add(one.place)
+        places.add(one.place)
+        if frame_of.setdefault(one.key, one.frame) != one.frame:
+            often.add(one.key)
+    return often
 
 
 _About = tuple[int, int, int, int, int, int, int, int, int, int]
@@ -435,54 +442,27 @@ class Steps:
         self, frames: Frames, asks: tuple[Array, Array], tells: tuple[Array, Array]
     ) -> Iterator[tuple[int, int, Step | Write]]:
         """What Produce requests of transactions say, and their responses: rows of what was found, with their frames."""
-        asked = self._writes(frames, *asks)
-        told = self._acknowledged(frames, *tells, {one.key for one in asked})
+        writes = self._writes(frames, *asks)
+        told = self._acknowledged(frames, *tells, {one.key for one in writes})
         # In pairs, where one request and one response of a connection have this correlation id and name it once.
-        answers: dict[Any, _Told] = {}
-        often: set[Any] = set()
-        for some in (asked, told):
-            places: dict[Any, _Told] = {}
-            frame_of: dict[tuple[int, int], int] = {}
-            for one in some:
-                if places.setdefault(one.place, one) is not one:
-                    often.add(one.place)
-                if frame_of.setdefault(one.key, one.frame) != one.frame:
-                    often.add(one.key)
-            answers = places
-        for one in asked:
+        often = _often(writes) | _often(told)
+        answers = {one.place: one for one in told if one.error == _NO_ERROR}
+        for number, one in enumerate(writes):
             answer = answers.get(one.place)
-            if (
-                answer is None or one.place in often or one.key in often or answer.frame < one.frame
-                or answer.said[0] != _NO_ERROR
-            ):  # fmt: skip
+            if answer is None or one.place in often or one.key in often or answer.frame < one.frame:
                 self._asked.pop(one.key, None)
                 self._asked[one.key] = None
                 if len(self._asked) > _MOST_ASKED:
                     del self._asked[next(iter(self._asked))]
-                yield one.frame, one.number, one.step()
+                yield one.frame, number, one.request()
                 continue
-            answer.of = True
-            producer, epoch, records, size = one.said
-            write = Write(
-                name=one.name,
-                capture=self._name,
-                time=one.time,
-                partition=one.place[1:],
-                producer=(producer, epoch),
-                records=records,
-                record_bytes=size,
-                connection=one.key[0],
-                correlation_id=one.key[1],
-                frame=one.frame,
-                offset=answer.said[1],
-                request=one.step,
-                response=answer.step,
-            )
-            yield one.frame, one.number, write
-            yield answer.frame, answer.number, write
-        yield from ((one.frame, one.number, one.step()) for one in told if not one.of)
+            one.offset, one.response = answer.offset, answer.step
+            yield one.frame, number, one
+            yield answer.frame, answer.number, one
+        paired = {one.place for one in writes if one.response is not None}
+        yield from ((one.frame, one.number, one.step()) for one in told if one.place not in paired)
 
-    def _writes(self, frames: Frames, rows: Array, of_frame: Array) -> list[_Told]:
+    def _writes(self, frames: Frames, rows: Array, of_frame: Array) -> list[Write]:
         data, made = self._copies.data, []
         registers = (R_INDEX, R_ERROR, R_OFFSET, R_WATERMARK, R_TXN)
         columns = (value_column(rows, one) for one in registers)
@@ -491,11 +471,12 @@ class Steps:
             _about(frames, of_frame), self._topic(frames, rows, of_frame),
             *(one.tolist() for one in (*columns, *lengths)), strict=True,
         )  # fmt: skip
-        for place, (about, topic, partition, producer, epoch, count, at, length, size) in enumerate(said_):
+        for about, topic, partition, producer, epoch, count, at, length, size in said_:
             name, key = self._spelled.text(data, at, length), _key(about)
-            said = (None if producer == ABSENT else producer, None if epoch == ABSENT else epoch, count, size)
-            step = partial(self._produce, frames, about, name, topic, partition, said)
-            made.append(_Told(key, about[1], _time(about), place, (key, topic, partition), said, step, name or ""))
+            who = (None if producer == ABSENT else producer, None if epoch == ABSENT else epoch)
+            step = partial(self._produce, frames, about, name, topic, partition, (*who, count, size))
+            place = (key, topic, partition)
+            made.append(Write(name or "", self._name, _time(about), key, about[1], place, who, count, size, step))
         return made
 
     def _produce(
@@ -526,10 +507,10 @@ class Steps:
             _about(frames, of_frame), self._topic(frames, said, of_frame), value_column(said, R_INDEX).tolist(),
             value_column(said, R_ERROR).tolist(), value_column(said, R_OFFSET).tolist(), strict=True,
         )  # fmt: skip
-        for place, (about, topic, partition, error, base) in enumerate(found):
-            key, what = _key(about), (_error(error), base)
-            step = partial(self._produced, frames, about, topic, partition, what)
-            made.append(_Told(key, about[1], _time(about), place, (key, topic, partition), what, step))
+        for number, (about, topic, partition, code, base) in enumerate(found):
+            key, error = _key(about), _error(code)
+            step = partial(self._produced, frames, about, topic, partition, (error, base))
+            made.append(_Told(key, about[1], number, (key, topic, partition), error, base, step))
         return made
 
     def _learn_isolation(self, frames: Frames, asked: Array) -> None:
