@@ -14,6 +14,7 @@ Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from io import BufferedReader, BytesIO, FileIO
 from typing import Any, Final, Protocol, Unpack
 
@@ -29,7 +30,7 @@ from kwire.options import StreamedOptions, TrafficOptions, chosen
 from kwire.records.buffers import BUFFERS
 from kwire.tls import KeyLog
 
-__all__ = ["UNREADABLE", "WINDOW", "Reading", "Source", "Then", "is_damage", "said_of"]
+__all__ = ["UNREADABLE", "WINDOW", "Reading", "Rotated", "Source", "Then", "is_damage", "said_of"]
 
 WINDOW: Final = 8 << 20
 """Bytes read at once, at most. Less costs calls, more costs cache misses and memory."""
@@ -84,8 +85,19 @@ class Source(Protocol):
         """Up to ``size`` bytes; none at the end."""
 
 
-Then = Callable[[Tracker, Exception | None], tuple[Source, str] | None]
-"""Type: what gives the next file of a capture."""
+Then = Callable[[Tracker, CaptureError | None], tuple[Source, str] | None]
+"""Type: what gives the next file of a capture and its name, None after the last one.
+
+It gets the tracker, and what was wrong with the file before it: nothing of that is raised.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rotated:
+    """A capture in several files: the first, and what gives each of the others."""
+
+    first: Source
+    then: Then
 
 
 class Reading:
@@ -94,8 +106,6 @@ class Reading:
     - ``name`` is what errors call the capture.
     - ``keys`` are the secrets of its connections that speak TLS.
     - ``part``: the part of a whole that this is.
-    - ``then``: gives the next file of the same capture and its name, None after the last one. It gets the tracker, and
-      what was wrong with the file before it: nothing of that is raised.
     - ``account``: the tracker adds up what becomes of each byte.
     - ``forgets``: it forgets connections that are idle.
     - ``options`` are those of ``kwire.options.StreamedOptions``.
@@ -107,12 +117,11 @@ class Reading:
 
     def __init__(
         self,
-        source: Source,
+        source: Source | Rotated,
         *,
         name: str = "",
         keys: KeyLog | None = None,
         part: Part | None = None,
-        then: Then | None = None,
         account: bool = False,
         forgets: bool = False,
         **options: Unpack[StreamedOptions],
@@ -124,8 +133,8 @@ class Reading:
             self.tracker = part.tracker(**traffic, keys=keys)
         window, live = options.get("window"), options.get("live", False)
         self._part = part
-        self._then = then
-        self.tracker.goes_on |= then is not None
+        self._then = source.then if isinstance(source, Rotated) else None
+        self.tracker.goes_on |= self._then is not None
         if window is not None and window < 1:
             raise ValueError(f"a window of {window} bytes")
         # How large frames are is not known yet, and somebody waits for rows. The memory that 8 MiB of small frames need
@@ -136,7 +145,7 @@ class Reading:
         self._live = live
         self._progress = options.get("progress")
         self._name = name
-        self._begin(source)
+        self._begin(source.first if isinstance(source, Rotated) else source)
         split = None if part is None else part.split
         self._until = None if split is None or split.end is None else split.end - split.begin
         self.over: bool = False
@@ -154,7 +163,7 @@ class Reading:
 
     def __iter__(self) -> Iterator[Frames]:
         yield from self._of_file()
-        wrong: Exception | None = self._wrong()
+        wrong = self._wrong()
         while self._then is not None and (more := self._then(self.tracker, wrong)) is not None:
             source, self._name = more
             self.tracker.begin_file()
@@ -162,8 +171,10 @@ class Reading:
             try:
                 yield from self._of_file()
                 wrong = self._wrong()
-            except (CaptureError, *UNREADABLE) as error:
+            except CaptureError as error:
                 wrong = error
+            except UNREADABLE as error:
+                wrong = CaptureError(said_of(error), file=self._name)
         BUFFERS.forget()
         self.over = self.over or self.tracker.error is not None
         if self._then is not None:

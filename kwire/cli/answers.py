@@ -130,7 +130,7 @@ class Reader:
             except (KwireError, OSError) as error:
                 self._say(error, file)
 
-    def _say(self, error: Exception, file: str) -> None:
+    def _say(self, error: KwireError | OSError, file: str) -> None:
         from kwire.cli.stderr import BAD_INPUT, print_error, worded
 
         print_error(error, file)
@@ -158,7 +158,6 @@ class Reader:
                 files.source,
                 asked,
                 name=name,
-                then=files.then,
                 **how | {"progress": files.progress, "on_note": notes.append},
             ):
                 if table == "connections":

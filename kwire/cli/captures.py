@@ -25,7 +25,7 @@ from kwire.errors import KwireError, needed
 from kwire.opening import below, is_regular
 
 if TYPE_CHECKING:
-    from kwire.capture.reading import Source, Then
+    from kwire.capture.reading import Rotated, Source
     from kwire.capture.tracker import Tracker
 
 __all__ = ["Files", "captures", "in_order", "shown_name"]
@@ -94,7 +94,7 @@ def in_order(files: Sequence[str]) -> Sequence[str]:
 def _goes_on(file: str, now: int | None) -> bool:
     """Whether a capture goes on with one whose last packet came at ``now``, in nanoseconds since 1970."""
     begin = _begin(file)
-    return None not in (begin, now) and now - _BACK <= begin <= now + _SOON
+    return begin is not None and now is not None and now - _BACK <= begin <= now + _SOON
 
 
 def _begin(file: str) -> int | None:
@@ -121,7 +121,7 @@ class Files:
     ``say`` is told what is wrong with one of them.
     """
 
-    def __init__(self, say: Callable[[Exception, str], None], file: str, more: deque[str]) -> None:
+    def __init__(self, say: Callable[[KwireError | OSError, str], None], file: str, more: deque[str]) -> None:
         self._say = say
         self.more: deque[str] = more
         """Those that are left, at the end: they do not go on with it."""
@@ -129,7 +129,7 @@ class Files:
         self._file = file
         self._open = contextlib.ExitStack()
         self._bar: Callable[[int], None] | None = None
-        self.source: Source
+        self._opened: Source
         self.later: list[str] = []
         """Those after the first."""
         self.wrong: bool = False
@@ -144,7 +144,7 @@ class Files:
 
     def _begin(self) -> None:
         self._open.close()
-        self.source, size = self._open.enter_context(opened(self._file))
+        self._opened, size = self._open.enter_context(opened(self._file))
         self._bar = self._open.enter_context(progress_bar(shown_name(self._file), size))
 
     def progress(self, done: int) -> None:
@@ -153,11 +153,13 @@ class Files:
             self._bar(done)
 
     @property
-    def then(self) -> Then | None:
-        """What opens the next file, if it goes on with what was read. None: there is no other."""
-        return self._then if self.more else None
+    def source(self) -> Source | Rotated:
+        """What is read: each file is opened if it goes on with what was read."""
+        from kwire.capture.reading import Rotated
 
-    def _then(self, tracker: Tracker, wrong: Exception | None) -> tuple[Source, str] | None:
+        return Rotated(self._opened, self._then) if self.more else self._opened
+
+    def _then(self, tracker: Tracker, wrong: KwireError | OSError | None) -> tuple[Source, str] | None:
         while True:
             if wrong is not None:
                 self.wrong = True
@@ -171,4 +173,4 @@ class Files:
             except (KwireError, OSError) as error:
                 wrong = error
                 continue
-            return self.source, shown_name(self._file)
+            return self._opened, shown_name(self._file)

@@ -204,7 +204,7 @@ def _of_capture(paths: Sequence[str], number: int, keylog: Sequence[str] | None)
     count, begins = 0, [0]
     with _open(paths) as files:
         path = files.name
-        for frames in Reading(files.source, name=path, keys=opened_keylog(keylog), then=files.then):
+        for frames in Reading(files.source, name=path, keys=opened_keylog(keylog)):
             begins += [count] * (1 + len(files.later) - len(begins))
             count += len(frames)
             if place >= len(begins):
@@ -255,7 +255,7 @@ def _draw_values(args: argparse.Namespace, number: int) -> None:
     options = {"schemas": args.schemas, "mask": args.mask, "keylog": opened_keylog(args.keylog), "limits": args.limits}
     tree, left = Tree(Text("what the records say", "bold")), MOST_RECORDS
     with _open(args.frame) as files:
-        for _, batch in reading.read(files.source, {"records": columns}, name=files.name, then=files.then, **options):
+        for _, batch in reading.read(files.source, {"records": columns}, name=files.name, **options):
             for row in batch.filter(pc.equal(batch.column("frame"), number)).to_pylist():
                 left -= 1
                 if left < 0:

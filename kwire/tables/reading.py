@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kwire.capture.account import Line
     from kwire.capture.frames import Frames
     from kwire.capture.parts import Part
-    from kwire.capture.reading import Source, Then
+    from kwire.capture.reading import Rotated, Source
     from kwire.capture.tracker import Tracker
 
 __all__ = ["Filter", "chosen_table", "of_capture", "read", "schema_of", "settled_values"]
@@ -112,14 +112,13 @@ def schema_of(api: str, direction: str, *, payloads: bool = False) -> pa.Schema:
 
 
 def read(
-    source: Source,
+    source: Source | Rotated,
     tables: Mapping[str, Sequence[str] | None],
     *,
     name: str = "",
     part: Part | None = None,
     memory: dict[str, Any] | None = None,
     learnt: dict[bytes, str] | None = None,
-    then: Then | None = None,
     on_end: Callable[[Tracker], None] | None = None,
     on_account: Callable[[list[Line]], None] | None = None,
     **options: Unpack[CaptureOptions],
@@ -131,7 +130,6 @@ def read(
     - ``memory``: what tables remember from one capture to the next. Give an empty dict first, and the same dict again
       with each capture.
     - ``learnt``: names of topics by their ids. Those that this capture says are added (``part`` has its own).
-    - ``then`` gives the next file of the same capture (``kwire.capture.reading.Reading``).
     - ``on_end`` gets the tracker that has read the capture.
     - ``on_account`` gets what became of each byte (``kwire.capture.account``).
 
@@ -178,7 +176,6 @@ def read(
         name=name,
         keys=KeyLog.of(how["keylog"]),
         part=part,
-        then=then,
         account=on_account is not None,
         forgets=forgets,
         **chosen(how, StreamedOptions),

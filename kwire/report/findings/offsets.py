@@ -174,9 +174,10 @@ class OffsetsBack(Offsets):
         self._members |= dict.fromkeys(group for (group,) in tuples(rows.part(("group_id",), members)))
         for *place, group in tuples(rows.part(("capture", "frame", "group_id"), sent[outside])):
             self._outside[tuple(place)] = group
-        for kept in (self._members, self._outside):
-            while len(kept) > self._MOST:
-                del kept[next(iter(kept))]
+        while len(self._members) > self._MOST:
+            del self._members[next(iter(self._members))]
+        while len(self._outside) > self._MOST:
+            del self._outside[next(iter(self._outside))]
 
     def take_partitions(self, rows: Rows) -> None:
         self._judge(self.commits.of(rows), self.tallies)
