@@ -23,7 +23,7 @@ from difflib import get_close_matches
 from typing import Final
 from urllib.parse import unquote
 
-__all__ = ["OPTIONS", "counted", "hidden", "meant", "nearest", "no_such", "public", "secrets_of"]
+__all__ = ["OPTIONS", "counted", "hidden", "joined", "meant", "nearest", "no_such", "public", "secrets_of"]
 
 OPTIONS: Final = re.compile(r"\?\w+=.*$", re.DOTALL)
 """The options of a file system at the end of a URI (``?region=eu-west-1``).
@@ -153,3 +153,9 @@ def no_such(what: str, name: str, known: Iterable[str], where: str = "") -> str:
 def counted(number: int, one: str, several: str = "") -> str:
     """``1 member``, ``2 members``. ``several``: the plural, where it has more than an ``s``."""
     return f"{number} {one if number == 1 else several or one + 's'}"
+
+
+def joined(names: Iterable[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    known = list(names)
+    return " and ".join([", ".join(known[:-1]), known[-1]] if known[1:] else known)

@@ -24,7 +24,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from kwire import __version__
 from kwire.cli import (
@@ -47,7 +47,8 @@ from kwire.cli import (
 from kwire.cli import compile as compile_
 from kwire.cli.stderr import BAD_INPUT, print_error, public_text, set_arguments
 from kwire.errors import KwireError
-from kwire.naming import meant, no_such
+from kwire.naming import joined, meant, no_such
+from kwire.options import OPTIONS, FilterOptions
 from kwire.tables.showing import readable
 
 __all__ = ["main", "make_parser", "use_memory_of_the_system"]
@@ -80,6 +81,10 @@ begin with:
 """
 
 
+_FILTERS: Final = frozenset(OPTIONS[name].flag for name in FilterOptions.__annotations__)
+"""Flags that choose rows."""
+
+
 class _Help(argparse.HelpFormatter):
     """A description is wrapped, and examples stand as they are."""
 
@@ -105,18 +110,19 @@ class _Parser(argparse.ArgumentParser):
     def unknown(self, words: Sequence[str], commands: Mapping[str, _Parser] = MappingProxyType({})) -> NoReturn:
         """Ends the program with the line for arguments that there are not. ``commands``: those that may have them."""
         flag = words[0].partition("=")[0]
-        theirs = [f"kwire {name}" for name, one in commands.items() if flag in one.options()]
+        theirs = [name for name, one in commands.items() if flag in one.options()]
         near = meant(flag, self.options()) if flag.startswith("-") else None
         hint = f"; did you mean {near}?" if near else ""
         if theirs:
-            hint = f"; {flag} is an option of {' and '.join(theirs)}"
-            hint += ", and jq can filter --format jsonl" if "--format" in self.options() else ""
+            hint = f"; kwire {joined(theirs)} {'has' if len(theirs) == 1 else 'have'} it"
+            if flag in _FILTERS and "--format" in self.options():
+                hint += ", and here jq can filter --format jsonl"
         self.error(f"unrecognized arguments: {' '.join(words)}{hint}")
 
     def error(self, message: str) -> NoReturn:
         """Ends the program with one line: what is wrong, and where the arguments are listed."""
         strange = [one for one in self._given if one.startswith("--") and one.partition("=")[0] not in self.options()]
-        if strange and "are required" in message:
+        if strange and "required" in message:
             # argparse looks at these last. Whoever mistypes --help misses no file.
             self._given = []
             self.unknown(strange[:1])

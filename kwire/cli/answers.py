@@ -1,4 +1,4 @@
-"""What ``kwire audit``, ``findings``, ``lineage`` and ``report`` have in common.
+"""What ``kwire audit``, ``findings``, ``lineage``, ``report`` and ``why`` have in common.
 
 They read captures once, and give an answer at the end, as a table, as JSON, as Parquet or as a page.
 
@@ -108,6 +108,10 @@ class Reader:
             with needed(f"kwire {args.command} --values", "capture"):
                 from kwire.values.sources import Schemas
             self.schemas = Schemas.of(args.schemas)
+            if getattr(args, "validate", False):
+                self.schemas = self.schemas.validated()
+        elif getattr(args, "validate", False):
+            args.parser.error("--validate goes with --values")
 
     def batches(self, tables: Mapping[str, Sequence[str] | None]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of some tables of all captures: a table's name, and a batch."""

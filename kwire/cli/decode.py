@@ -31,6 +31,7 @@ from kwire.cli.reading import (
     progress_bar,
 )
 from kwire.errors import CaptureError, KwireError, needed
+from kwire.naming import joined
 from kwire.opening import below, is_regular
 from kwire.options import CAPTURE, OF_SEGMENTS, OPTIONS, FilterOptions, check_tables, chosen
 
@@ -471,7 +472,7 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
     known = tables.names(tables.LOG)
     wanted = args.table or [known[0]]
     if not set(wanted) <= set(known) or args.as_ is not None:
-        args.parser.error(f"log segments have the tables {' and '.join(known)}")
+        args.parser.error(f"log segments have the tables {joined(known)}")
     if len(wanted) > 1:
         args.parser.error("log segments are decoded as one table at a time")
     if len(segments) < len(files):

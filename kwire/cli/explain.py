@@ -95,7 +95,7 @@ def register(subparsers: Any) -> None:
     add("--response", metavar="API", help="it is a response of this API (name or key); needs --version")
     add("--message", metavar="NAME", help="it is a bare message such as OffsetCommitValue; needs --version")
     add("--version", type=int, dest="api_version", metavar="N", help="version of a response or message")
-    add_options(parser, "keylog", "limits", "secrets", "schemas", "mask")
+    add_options(parser, "keylog", "limits", "secrets", "schemas", "validate", "mask")
     parser.add_argument(
         "--fields",
         type=int,
@@ -122,8 +122,9 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command. Returns the exit code."""
     if (args.response is not None or args.message is not None) and args.api_version is None:
         args.parser.error("--response and --message need --version")
-    if args.mask and args.schemas is None:
-        args.parser.error("--mask goes with --values")
+    for name in ("mask", "validate"):
+        if getattr(args, name) and args.schemas is None:
+            args.parser.error(f"--{name} goes with --values")
     asked = (args.secrets, args.fields, args.limits)
     if args.number is None:
         if args.schemas is not None:
@@ -252,7 +253,8 @@ def _draw_values(args: argparse.Namespace, number: int) -> None:
 
     names = [f"{part}_{name}" for part in ("key", "value") for name in _OF_VALUE]
     columns = ["frame", "topic", "partition", "offset", *names]
-    options = {"schemas": args.schemas, "mask": args.mask, "keylog": opened_keylog(args.keylog), "limits": args.limits}
+    options = {name: getattr(args, name) for name in ("schemas", "validate", "mask", "limits")}
+    options["keylog"] = opened_keylog(args.keylog)
     tree, left = Tree(Text("what the records say", "bold")), MOST_RECORDS
     with _open(args.frame) as files:
         for _, batch in reading.read(files.source, {"records": columns}, name=files.name, **options):

@@ -17,7 +17,7 @@ examples:
   kwire findings *.pcap.gz --format html -o findings.html
   kwire findings broker.pcap --rule lag,offsets-back --set lag=500
   kwire findings broker.pcap --topic orders,payments
-  kwire findings broker.pcap --values http://registry:8081
+  kwire findings broker.pcap --values http://registry:8081 --validate
   kwire findings broker.pcap --format jsonl | jq -r .evidence[].frame
 
 Captures that were rotated are read as one: kwire explain broker.pcap* --frame N has the frames of all of them.
@@ -45,13 +45,15 @@ def register(subparsers: Any) -> None:
         dest="of_topics",
         help="only what is about these topics: findings without a topic are left out",
     )
-    add_options(parser, "secrets", "schemas")
+    add_options(parser, "secrets", "schemas", "validate")
     answers.add_formats(parser)
     parser.set_defaults(run=run, command="findings")
 
 
 def run(args: argparse.Namespace) -> int:
     """Looks for findings. Returns 0, or 2 if a capture could not be read to its end."""
+    if "invalid-values" in (args.rule or ()) and not args.validate:
+        args.parser.error("the rule invalid-values needs --values and --validate")
     reader = answers.Reader(args)
     with needed("kwire findings", "capture"):
         from kwire.report import findings

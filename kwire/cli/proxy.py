@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwire.cli.hosting import add_arguments, check_files, read_script, serve
 from kwire.cli.stderr import BAD_INPUT, print_error, say
-from kwire.naming import public
+from kwire.naming import joined, public
 
 if TYPE_CHECKING:
     from kwire.testing.proxy import Proxy
@@ -106,7 +106,7 @@ def _named(*files: str | None) -> Iterator[None]:
     """Lets errors name the files, which those of ``ssl`` do not. Raises ``ValueError``."""
     import ssl
 
-    names = " and ".join(public(one) for one in files if one)
+    names = joined(public(one) for one in files if one)
     try:
         yield
     except ssl.SSLError as error:

@@ -56,7 +56,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=N", help="another threshold of findings; several"
     )
-    add_options(parser, "schemas")
+    add_options(parser, "schemas", "validate")
     answers.add_captures(parser)
     parser.set_defaults(run=run, command="report")
 

@@ -103,8 +103,9 @@ def run(args: argparse.Namespace) -> int:
     with shown.lock:
         seen.look()
     shown.live = False
-    console.print(shown.render())
-    if error is None and not seen.frames:
+    if seen.frames:
+        console.print(shown.render())
+    elif error is None:
         error = CaptureError("; ".join(shown.notes) or "no Kafka traffic", file=args.file)
     if error is not None:
         from kwire.cli.stderr import BAD_INPUT, print_error
@@ -154,6 +155,7 @@ class _Shown:
         from rich.console import Group
         from rich.text import Text
 
+        from kwire.report.findings import who
         from kwire.report.page import bytes_text, count_text, ms_text, slow_text, time_text
 
         with self.lock:
@@ -177,11 +179,8 @@ class _Shown:
             parts += [self._table(kind, now) for kind in _ROWS]
             # What a capture that has ended says does not depend on when it was looked at.
             for one in seen.found[: -_FINDINGS - 1 : -1] if self.live else seen.worst[:_FINDINGS]:
-                who = " ".join(
-                    readable(text) for text in (one.client_host, one.client_id, one.group_id, one.topic) if text
-                )
                 style = {"high": "red", "medium": "yellow"}.get(one.severity, "")
-                parts.append(Text(f"{one.severity} {one.rule}: {who}: {readable(one.summary, SAID)}", style))
+                parts.append(Text(f"{one.severity} {one.rule}: {who(one.row())}: {readable(one.summary, SAID)}", style))
             if (more := len(seen.found) - _FINDINGS) > 0:
                 parts.append(Text(f"and {more} more: kwire findings shows them all", style="dim"))
             return Group(*parts)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from kwire.cli import answers
-from kwire.cli.captures import captures
-from kwire.cli.reading import check_outputs, given, named_topics, opened, opened_keylog
-from kwire.errors import KwireError, needed
+from kwire.errors import needed
 from kwire.naming import public
 from kwire.wire import printable
 
@@ -27,6 +24,7 @@ examples:
   kwire why --record orders:3:1500 broker.pcap
   kwire why --group billing *.pcap.gz --format json
 
+A name that is not there lists those that are.
 Captures are read as one, in order of their first packets. A line names the frame that shows it:
   kwire explain broker.pcap --frame 12
 Of several captures, give explain all of them.
@@ -51,13 +49,9 @@ def register(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Tells the story. Returns 0, or 2 if a capture could not be read to its end."""
-    files = captures([*args.files, *args.more])
-    if not files:
-        args.parser.error("the following arguments are required: CAPTURE")
-    if args.format == "parquet" and args.output is None:
-        args.parser.error("--format parquet needs -o OUT")
-    check_outputs((*files, *(args.keylog or ())), args.output)
+    reader = answers.Reader(args)
     with needed("kwire why", "capture"):
+        from kwire.cli.output import open_text
         from kwire.report import why
     story: Story
     if args.record is not None:
@@ -66,48 +60,20 @@ def run(args: argparse.Namespace) -> int:
         story = why.Transaction(name=printable(args.transaction))
     else:
         story = why.Group(name=printable(args.group))
-    code = _read(args, files, story)
+    for name, batch in reader.batches(story.tables):
+        story.add(name, batch)
+    if not reader.read:
+        return reader.code
     lines = story.result()
     said = [*story.headline(), *story.left_out()]
-    if lines and args.format == "table" and len(files) == 1:
-        frame = next((one.frame for one in lines if one.frame is not None), None)
-        said += [f"A frame in full: kwire explain {public(files[0])} --frame {frame}"] if frame is not None else []
     if args.format == "table":
-        from kwire.cli.output import open_text
-
+        frame = next((one.frame for one in lines if one.frame is not None), None)
+        if frame is not None and len(reader.notes_of) == 1:
+            said.append(f"A frame in full: kwire explain {public(next(iter(reader.notes_of)))} --frame {frame}")
         width = shutil.get_terminal_size((_WIDTH, 24)).columns if args.output is None else _WIDTH
         with open_text(args.output) as file:
             file.writelines(f"{one}\n" for one in (*why.text_of(lines, width), *said))
-        return code
-    batch = why.batch_of(lines)
-    answers.write(args, batch, why.SHOWN, title="What happened", summary=said, about={"summary": story.headline()})
-    return code
-
-
-def _read(args: argparse.Namespace, files: list[str], story: Story) -> int:
-    """Reads the captures as one. Returns 0, or 2 for a capture that could not be read to its end."""
-    from kwire.cli.stderr import BAD_INPUT, print_error, say
-    from kwire.tables import reading
-
-    how: dict[str, Any] = {
-        **given(args),
-        "keylog": opened_keylog(args.keylog),
-        "topic_ids": named_topics(args.topic_ids) or None,
-        "on_note": lambda note: say(f"note: {note}"),
-    }
-    names = ["standard input" if file == "-" else file for file in files]
-    with ExitStack() as stack:
-        try:
-            sources = [stack.enter_context(opened(file))[0] for file in files]
-            if len(sources) == 1:
-                found = reading.read(sources[0], story.tables, name=names[0], **how)
-            else:
-                found = reading.read_in_order(sources, story.tables, files, **how)
-            for name, batch in found:
-                story.add(name, batch)
-        except BrokenPipeError:
-            raise
-        except (KwireError, OSError) as error:
-            print_error(error, names[0])
-            return BAD_INPUT
-    return 0
+        return reader.code
+    said, about = reader.summary(said), {"summary": story.headline()}
+    answers.write(args, why.batch_of(lines), why.SHOWN, title="What happened", summary=said, about=about)
+    return reader.code

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire import schema, versions
+from kwire.naming import joined
 from kwire.report import DEFAULT_TARGET
 from kwire.report.sums import ROWS_AT_ONCE, dicts, runs
 from kwire.schema.keys import ApiKey
@@ -365,7 +366,7 @@ class Auditor:
         old = sorted({magic for source, magic, _ in client.formats if source == "produce" and magic < _MAGIC})
         if old and self._takes_batches_only:
             reasons.append(
-                f"it sends records in format {' and '.join(f'v{magic}' for magic in old)}: {self.target} takes v2 only"
+                f"it sends records in format {joined(f'v{magic}' for magic in old)}: {self.target} takes v2 only"
             )
         if reasons:
             client.reasons, client.verdict = reasons, "breaks"

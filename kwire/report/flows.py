@@ -9,12 +9,12 @@ Rules kept here:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from kwire.report.sums import UNDATED, Clock, Latencies, Timeline, Top, latency_steps
+from kwire.report.sums import UNDATED, Clock, Latencies, Timeline, Top, latency_steps, tuples
 from kwire.report.tallies import Array, Rows
 
 __all__ = ["ENDS", "TABLES", "Flows"]
@@ -22,6 +22,7 @@ __all__ = ["ENDS", "TABLES", "Flows"]
 TABLES: Final[dict[str, Sequence[str]]] = {
     "transactions": (
         "transactional_id", "client_id", "end", "records", "record_bytes", "duration_ms", "held_records", "held_ms",
+        "held_readers",
     ),
     "journeys": (
         "topic", "group_id", "client_id", "records", "fetched", "deliveries", "lag", "fetch_ms", "total_ms", "status",
@@ -34,6 +35,8 @@ ENDS: Final = ("committed", "aborted", "timed_out", "fenced", "open", "unknown")
 COARSE: Final = 5
 """Steps of latencies that are one over time: 10 %."""
 _MOST_KEYS: Final = 1 << 10
+_MOST_NAMES: Final = 64
+"""Clients of a transactional id."""
 
 
 class Flows:
@@ -45,8 +48,10 @@ class Flows:
         """By transactional id: all, and how many ended so."""
         self.wrote: Top = Top(5)
         """By transactional id: records, bytes, the most records and milliseconds that readers were held back."""
-        self.clients: dict[str, str | None] = {}
-        """By transactional id: its last client."""
+        self.clients: dict[str, Counter[str]] = {}
+        """By transactional id: transactions of each client."""
+        self.waited: dict[str, Counter[str]] = {}
+        """By transactional id: transactions that held each reader back."""
         self.durations: dict[str, Latencies] = {}
         """By transactional id."""
         self.ways: Top = Top(5)
@@ -74,8 +79,10 @@ class Flows:
             before = self.wrote.sums.get(of, [0, 0, 0, 0, 0])
             more = (max(0, int(behind) - before[2]), max(0, int(long) - before[3]))
             self.wrote.add(of, written, bytes_, *more, 0)
-            if len(self.clients) < _MOST_KEYS or of in self.clients:
-                self.clients[of] = client
+            _count(self.clients, of, (client or "-",), count)
+        late = np.flatnonzero(rows.values("held_records") > 0)
+        for name, readers in tuples(rows.part(("transactional_id", "held_readers"), late)):
+            _count(self.waited, name or "-", readers)
         known = np.flatnonzero(rows.valid("duration_ms"))
         took = _floats(rows, "duration_ms")[known]
         for name, step, count, most in rows.totals(known, ("transactional_id", latency_steps(took)), took):
@@ -119,6 +126,14 @@ def _floats(rows: Rows, name: str) -> Array:
 
 def _key(topic: str | None, group: str | None, client: str | None) -> tuple[str, str]:
     return topic or "-", group or client or "-"
+
+
+def _count(kept: dict[str, Counter[str]], of: str, names: Iterable[str], count: int = 1) -> None:
+    if of in kept or len(kept) < _MOST_KEYS:
+        mine = kept.setdefault(of, Counter())
+        for name in names:
+            if name in mine or len(mine) < _MOST_NAMES:
+                mine[name] += count
 
 
 def _add(latencies: dict[Any, Latencies], key: Any, step: int, count: int, most: float) -> None:

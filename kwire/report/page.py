@@ -20,13 +20,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from kwire import __version__
+from kwire.naming import counted
 from kwire.report import audit, changes, findings, lineage
 from kwire.report.contents import Contents
 from kwire.report.flows import ENDS
 from kwire.report.html import document, json_text, safe, table
-from kwire.report.members import Course
+from kwire.report.members import Members, Rebalance, called
 from kwire.report.overview import COARSE, Overview
 from kwire.report.sums import Latencies, Slow, Timeline
+from kwire.tables import showing
 from kwire.tables.showing import Column, Row, plain, readable
 from kwire.wire import FIRST_US, LAST_US
 
@@ -205,30 +207,48 @@ class _Part:
         self.parts.append("</tbody></table></figure>\n")
         return self
 
-    def courses(self, title: str, courses: Sequence[Course], first: int, last: int) -> _Part:
-        """Who was there from when to when: a line each."""
-        between = f"{time_text(first)} to {time_text(last)}"
-        self.parts.append(f'<figure class="bars there"><figcaption>{safe(title)}: {between}</figcaption>\n')
-        self.parts.append(
-            "<table><thead><tr><th>member</th><th>there</th><th>partitions at last</th></tr></thead><tbody>\n"
-        )
-        width = max(last - first, 1)
-        for number, one in enumerate(courses):
-            bars = "".join(
-                f'<rect x="{1000 * (begin - first) / width:.1f}" width="{max(1000 * (end - begin) / width, 3):.1f}" '
-                'height="8"/>'
-                for begin, end in one.spans
-            )
-            count = "" if one.partitions is None else f"{one.partitions:,}"
-            if not number:
-                count = f"{len(one.spans) + one.more:,} times"
+    def courses(self, group: str, members: Members) -> _Part:
+        """Who was there from when to when, and what it had: a line each."""
+        one = members.groups[group]
+        first, width = one.first or 0, max(one.last - (one.first or 0), 1)
+        clock = slice(11, 23 if width < 10_000_000 else 19)
+
+        def bar(begin: int, end: int, kind: str, said: str, label: str = "") -> str:
+            where = f'x="{100 * (begin - first) / width:.2f}%" width="{max(100 * (end - begin) / width, 0.2):.2f}%"'
+            text = f'<text x="4" y="14">{safe(label)}</text>' if label else ""
+            title = f"<title>{safe(f'{said}, {time_text(begin)[11:]} to {time_text(end)[11:]}')}</title>"
+            return f'<svg {where}>{title}<rect class="{kind}" width="100%" height="100%"/>{text}</svg>'
+
+        def line(name: str, below: str, bars: Iterable[str], count: str) -> None:
+            small = f"<small>{safe(below)}</small>" if below else ""
             self.parts.append(
-                f'<tr><th>{safe(one.name)}</th><td><svg class="{"written" if number else "read"} wide" '
-                f'viewBox="0 0 1000 8" preserveAspectRatio="none" aria-hidden="true">{bars}</svg></td>'
-                f"<td>{count}</td></tr>\n"
+                f'<tr><th scope="row">{safe(name)}{small}</th><td class="bar"><svg height="20">{"".join(bars)}</svg>'
+                f"</td><td>{count}</td></tr>\n"
             )
+
+        ticks = "".join(
+            f'<text x="{part}%" y="14" class="{side}">{time_text(first + width * part // 100)[clock]}</text>'
+            for part, side in ((0, "begin"), (25, "mid"), (50, "mid"), (75, "mid"), (100, "end"))
+        )
+        self.parts.append(
+            f'<figure class="there"><figcaption>{safe(group)}</figcaption>\n<table><thead><tr><th>member</th>'
+            f'<th class="bar"><svg height="18">{ticks}</svg></th><th>partitions at last</th></tr></thead><tbody>\n'
+        )
+        rebalances, *found = members.courses(group)
+        spans = zip(rebalances.spans, one.whys, strict=True)
+        whys = [bar(*span, "two", _why_text(why, members.who(group, why.member))) for span, why in spans]
+        line("rebalances", "", whys, counted(len(whys) + rebalances.more, "time"))
+        for each in found:
+            bars = [bar(*span, "dim", "there") for span in each.spans]
+            for span in filter(lambda span: span.count, each.held):
+                had, said = counted(span.count, "partition"), members.text(span)
+                label = said if span.topics == 1 else f"{had} of {span.topics} topics" if span.topics else had
+                bars.append(bar(span.begin, span.end, "one", f"{had}: {said}", label))
+            below = "" if each.name == each.client_id else each.name.removeprefix(f"{each.client_id}-")
+            count = "" if each.partitions is None else f"{each.partitions:,}"
+            line(called(each.client_id or each.name, each.host), below, bars, count)
         self.parts.append("</tbody></table></figure>\n")
-        return self
+        return self.say(f"The first {len(found)} members are drawn.") if one.more else self
 
     def html(self) -> Iterator[str]:
         """The section."""
@@ -282,16 +302,20 @@ _GAPS: Final = (
     _bytes("missing of the client", "client_missing"), _bytes("missing of the broker", "broker_missing"),
     _count("late"), _count("sent again", "repeats"), _count("unanswered"),
 )  # fmt: skip
-_VERSIONS: Final = (_text("API", "api"), _count("version"), _count("requests"), _text("clients", "who"))
+_VERSIONS: Final = (_text("API", "api"), _count("version"), _count("requests"), Column("clients", showing.said("who")))
 _GROUPS: Final = (
-    _text("group"), _text("members", "who"), _count("generation"), _count("joins"), _count("leaves"),
+    _text("group"), Column("members", showing.said("who")), _count("generation"), _count("joins"), _count("leaves"),
     _count("heartbeats"), _count("commits"), _count("lag"), _count("partitions with known lag", "partitions"),
 )  # fmt: skip
+_REBALANCES: Final = (
+    _text("group"), _text("began"), _ms("took"), _text("because of", "cause"), _text("who"), _text("member"),
+    _count("frame"),
+)  # fmt: skip
 _TRANSACTIONS: Final = (
-    _text("transaction"), _text("client_id"), _count("all"), _count("committed"), _count("aborted"),
-    _count("timed out", "timed_out"), _count("fenced"), _count("open"), _count("unknown"), _count("records"),
-    _bytes("bytes"), _ms("p50"), _ms("p99"), _ms("longest", "most"), _ms("readers held back", "held_ms"),
-    _count("by records", "held_records"),
+    _text("transaction"), Column("clients", showing.said("clients")), _ms("readers held back", "held_ms"),
+    _count("by records", "held_records"), Column("who waited", showing.said("waited")), _count("all"),
+    _count("committed"), _count("aborted"), _count("timed out", "timed_out"), _count("fenced"), _count("open"),
+    _count("unknown"), _count("records"), _bytes("bytes"), _ms("p50"), _ms("p99"), _ms("longest", "most"),
 )  # fmt: skip
 _JOURNEYS: Final = (
     _text("topic"), _text("group or reader", "reader"), _count("records got", "got"), _count("got again", "again"),
@@ -338,6 +362,7 @@ class _Page:
         self.found = over.finder.result()
         self.judged = over.auditor.result()
         self.edges = over.lineage.result()
+        self.drawn = self._drawn()
 
     # -- sections
 
@@ -562,12 +587,35 @@ class _Page:
             )  # fmt: skip
         said = "Lag: the end of the log less what was committed last, where the capture has both."
         part.table("Groups", _GROUPS, rows, len(over.groups) - len(rows), said)
-        busiest = sorted(over.courses.groups, key=lambda name: (-len(over.courses.groups[name].members), name))
+        self._rebalances(part)
+        courses = over.courses
+        busiest = sorted(
+            (name for name, one in courses.groups.items() if one.members),
+            key=lambda name: (-len(courses.groups[name].members), name),
+        )
+        if busiest:
+            part.parts.append("<h3>Members over time</h3>\n")
+            part.say("Who was there, and who had which partitions. Grey: it had none.")
+        if len(busiest) > _MOST_COURSES:
+            part.say(f"The {_MOST_COURSES} of {len(busiest)} groups with the most members are drawn.")
         for group in busiest[:_MOST_COURSES]:
-            one = over.courses.groups[group]
-            if one.first is not None and one.members:
-                part.courses(group, over.courses.courses(group), one.first, one.last)
+            part.courses(group, courses)
         return part
+
+    def _rebalances(self, part: _Part) -> None:
+        """Why groups rebalanced, and who made them."""
+        courses = self.over.courses
+        every = sorted(courses.rebalances(), key=lambda one: one[1].time)
+        rows = [
+            {
+                "group": group, "began": time_text(one.time), "took": one.took_ms, "cause": one.cause.replace("_", " "),
+                "who": courses.who(group, one.member), "member": one.member, "frame": one.frame,
+            }
+            for group, one in every
+        ]  # fmt: skip
+        more = sum(one.rebalances.more for one in courses.groups.values())
+        if rows:
+            part.table("Rebalances", _REBALANCES, rows, more, "Whose request began each, and the frame of that.")
 
     def _transactions(self) -> _Part:
         flows = self.over.flows
@@ -577,7 +625,8 @@ class _Page:
             records, size, held, long, _ = flows.wrote.sums.get(name, [0] * 5)
             rows.append(
                 {
-                    "transaction": name, "client_id": flows.clients.get(name), "all": count,
+                    "transaction": name, "clients": _names(flows.clients.get(name, {})) or None, "all": count,
+                    "waited": _names(flows.waited.get(name, {})) or None,
                     **dict(zip(ENDS, ends, strict=True)), "records": records, "bytes": size,
                     **_quantiles(flows.durations.get(name, Latencies())), "held_ms": float(long) if held else None,
                     "held_records": held,
@@ -615,6 +664,8 @@ class _Page:
             part.say(said)
         if self.edges:
             part.chart("graph", "Who writes and who reads")
+            if 0 < len(self.drawn) < (topics := len({one.topic for one in self.edges if one.role != "replicates"})):
+                part.say(f"The {len(self.drawn):,} of {topics:,} topics with the most bytes are drawn.")
             part.answer("Edges", lineage.SHOWN, self.edges, lineage.batch_of)
         return part
 
@@ -646,7 +697,7 @@ class _Page:
             },
             "wrong": {"errors": _lines(over.wrong, buckets, 0, seconds)},
             "groups": {
-                "generation": _lines(over.generations, buckets, 1),
+                "generation": [[name, list(_rising(some))] for name, some in _lines(over.generations, buckets, 1)],
                 "members": _lines(over.generations, buckets, 2),
                 "requests": _lines(over.generations, buckets, 0, seconds),
             },
@@ -685,24 +736,52 @@ class _Page:
             for line in (by_api[api],)
         }
 
-    def _graph(self) -> dict[str, Any]:
-        nodes: dict[tuple[str, str, str], int] = {}
-        arrows: dict[tuple[int, int], int] = {}
-        for edge in sorted(self.edges, key=lambda one: -one.bytes)[:_MOST_GRAPH]:
+    def _drawn(self) -> dict[str, dict[tuple[str, str, str], int]]:
+        """Topics of the graph, those with the most bytes first: who writes and reads each, and how many bytes.
+
+        A topic is drawn with all of its arrows, or not at all. Of one that has too many alone, the largest are drawn.
+        """
+        topics: dict[str, dict[tuple[str, str, str], int]] = {}
+        for edge in self.edges:
             if edge.role == "replicates":
                 continue
-            topic = nodes.setdefault(("topic", edge.topic, ""), len(nodes))
-            host, client = edge.client_host, edge.client_id or "-"
             kind = "writer" if edge.role == "writes" else "reader"
             names = [(kind, group, "group") for group in edge.groups] if kind == "reader" else []
-            for name in names or [(kind, client, host)]:
+            mine = topics.setdefault(edge.topic, {})
+            for name in names or [(kind, edge.client_id or "-", edge.client_host)]:
+                mine[name] = mine.get(name, 0) + edge.bytes
+        made: dict[str, dict[tuple[str, str, str], int]] = {}
+        left = _MOST_GRAPH
+        for topic, mine in sorted(topics.items(), key=lambda one: -sum(one[1].values())):
+            if len(mine) > left and made:
+                break
+            made[topic] = dict(sorted(mine.items(), key=lambda one: -one[1])[:left])
+            left -= len(made[topic])
+        return made
+
+    def _graph(self) -> dict[str, Any]:
+        nodes: dict[tuple[str, str, str], int] = {}
+        arrows: list[list[Any]] = []
+        for topic, mine in self.drawn.items():
+            middle = nodes.setdefault(("topic", topic, ""), len(nodes))
+            for name, size in mine.items():
                 at = nodes.setdefault(name, len(nodes))
-                pair = (at, topic) if kind == "writer" else (topic, at)
-                arrows[pair] = arrows.get(pair, 0) + edge.bytes
-        return {
-            "nodes": [list(name) for name in nodes],
-            "arrows": [[one, other, size, bytes_text(size)] for (one, other), size in arrows.items()],
-        }
+                pair = (at, middle) if name[0] == "writer" else (middle, at)
+                arrows.append([*pair, size, bytes_text(size)])
+        return {"nodes": [list(name) for name in nodes], "arrows": arrows}
+
+
+def _why_text(why: Rebalance, who: str | None) -> str:
+    said = "a cause that is not in the capture" if why.cause == "not_in_capture" else why.cause.replace("_", " ")
+    return said + (f" of {who}" if who else "")
+
+
+def _rising(values: Iterable[float | None]) -> Iterator[float | None]:
+    """What was reached so far: members of the newer protocols have epochs of their own, and join with 0."""
+    most = 0.0
+    for one in values:
+        most = max(most, one or 0)
+        yield None if one is None else most
 
 
 def _rounded(value: float | None) -> float | None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.errors import KwireError
-from kwire.naming import counted, nearest
+from kwire.naming import counted, joined, nearest
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.tables import group_events, showing
 from kwire.tables.showing import Column
@@ -70,7 +70,8 @@ class Story:
 
     NAMES: ClassVar[str] = ""
     """The column that names subjects. Empty: those that there are, are not named."""
-    lines: list[tuple[int, int, Line]] = field(default_factory=list)
+    lines: list[tuple[int, int, Line, dict[str, Any]]] = field(default_factory=list)
+    """With what a line is of, where it is worded at the end."""
     count: int = 0
     others: dict[str, None] = field(default_factory=dict)
     """Names of other subjects, as long as there is no row of this one."""
@@ -115,17 +116,21 @@ class Story:
         said = ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
         return [f"It has {counted(len(names), what)}: {said}."]
 
-    def say(self, line: Line) -> None:
-        """Keep a line."""
+    def say(self, line: Line, row: dict[str, Any] = {}) -> None:  # noqa: B006
+        """Keep a line. ``row``: what ``worded`` gets at the end."""
         self.count += 1
         at = -(1 << 62) if line.time is None else line.time
-        heapq.heappush(self.lines, (at, self.count, line))
+        heapq.heappush(self.lines, (at, self.count, line, row))
         if len(self.lines) > MOST_LINES:
             heapq.heappop(self.lines)
 
     def result(self) -> list[Line]:
         """The lines in order."""
-        return [line for _, _, line in sorted(self.lines, key=lambda one: one[:2])]
+        return [self.worded(line, row) for _, _, line, row in sorted(self.lines, key=lambda one: one[:2])]
+
+    def worded(self, line: Line, row: dict[str, Any]) -> Line:
+        """The line with what is known only at the end."""
+        return line
 
     def left_out(self) -> list[str]:
         """Says how many lines were not kept."""
@@ -188,10 +193,12 @@ class Transaction(Story):
             self.say(Line(time, f"end {row['end']}", who, f"{of}: {said}", row["capture"], row["connection"],
                           row["frame"]))  # fmt: skip
         if row["held_records"]:
-            who = ", ".join(row["held_readers"]) or None
             said = f"by up to {counted(row['held_records'], 'record')}, for {row['held_ms']:.0f} ms"
-            self.say(Line(row["ended"] or row["began"], "held the last stable offset back", who, said, row["capture"],
-                          row["connection"], row["frame"]))  # fmt: skip
+            if row["held_readers"]:
+                said += f"; {joined(row['held_readers'])} waited"
+            time = max((one["time"] for one in row["events"] if one["time"] is not None), default=row["began"])
+            self.say(Line(time, "held the last stable offset back", who, said, row["capture"], row["connection"],
+                          row["frame"]))  # fmt: skip
 
     def headline(self) -> list[str]:
         if self.last is None:
@@ -216,6 +223,7 @@ class Transaction(Story):
 class Record(Story):
     """One record: who wrote it, and who got it."""
 
+    NAMES: ClassVar[str] = "topic"
     topic: str = ""
     partition: int = 0
     offset: int = 0
@@ -226,6 +234,8 @@ class Record(Story):
     """Frames that brought it to members of share groups."""
     written: bool = False
     rows: int = 0
+    known: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Of the topic: by partition the least and the largest offset."""
 
     @classmethod
     def of(cls, text: str) -> Record:
@@ -240,6 +250,15 @@ class Record(Story):
     @property
     def tables(self) -> Mapping[str, Sequence[str] | None]:
         return {"journeys": None, "share_deliveries": None}
+
+    def add(self, name: str, batch: pa.RecordBatch) -> None:
+        Story.add(self, name, batch)
+        mine = batch.filter(pc.equal(batch.column("topic"), self.topic))
+        columns = [mine.column(one).to_pylist() for one in ("partition", "first_offset", "last_offset")]
+        for partition, first, last in zip(*columns, strict=True):
+            least, most = self.known.get(partition, (first, last))
+            if None not in (first, last) and (partition in self.known or len(self.known) < _MOST_OTHERS):
+                self.known[partition] = min(least, first), max(most, last)
 
     def mask(self, name: str, batch: pa.RecordBatch) -> Any:
         equal, both = pc.equal, pc.and_
@@ -309,7 +328,8 @@ class Record(Story):
     def headline(self) -> list[str]:
         name = showing.readable(f"{self.topic}:{self.partition}:{self.offset}", None)
         if not self.rows:
-            return [f"The capture does not show the record {name}: nobody wrote it, and nobody got it."]
+            none = f"The capture does not show the record {name}: nobody wrote it, and nobody got it."
+            return [none, *self._there_are()]
         got = {reader: words for reader, words in self.groups.items() if reader and words != ["undelivered"]}
         said = [f"The record {name} was {'written' if self.written else 'written before, or unseen'}."]
         if not got and not any(self.shared.values()):
@@ -326,6 +346,16 @@ class Record(Story):
                 said.append(showing.readable(f"The share group {group} got it {often}: {fates}.", None))
         return said
 
+    def _there_are(self) -> list[str]:
+        if self.partition in self.known:
+            least, most = self.known[self.partition]
+            return [f"Of this partition it shows offsets from {least} to {most}."]
+        if self.known:
+            some = [str(one) for one in sorted(self.known)[: _MOST_NAMED + 1]]
+            more = ["others"] if len(some) > _MOST_NAMED else []
+            return [f"Of this topic it shows the partitions {joined([*some[:_MOST_NAMED], *more])}."]
+        return self.there_are(self.topic, "topic")
+
 
 @dataclass(slots=True)
 class Group(Story):
@@ -334,6 +364,12 @@ class Group(Story):
     NAMES: ClassVar[str] = "group_id"
     name: str = ""
     events: dict[str, int] = field(default_factory=dict)
+    causes: dict[str, dict[str | None, int]] = field(default_factory=dict)
+    """By cause of rebalances: how often by which member."""
+    clients: dict[str, tuple[str, str | None, str | None]] = field(default_factory=dict)
+    """By member id: its name, the client id and the host."""
+    topics: dict[str, str] = field(default_factory=dict)
+    """Names by ids. A capture may show a name after the first assignment."""
 
     @property
     def tables(self) -> Mapping[str, Sequence[str] | None]:
@@ -345,19 +381,44 @@ class Group(Story):
     def take(self, name: str, row: dict[str, Any]) -> None:
         event = row["event"] or row["status"]
         self.events[event] = self.events.get(event, 0) + 1
-        who = row["group_instance_id"] or row["member_id"] or _client(row["client_id"], row["client_host"])
+        member = row["group_instance_id"] or row["member_id"]
+        if member is not None and event not in _BY_OTHERS and len(self.clients) < _MOST_OTHERS:
+            self.clients.setdefault(row["member_id"] or member, (member, row["client_id"], row["client_host"]))
+        for one in (*(row["gained"] or ()), *(row["lost"] or ())):
+            if None not in (one["topic"], one["topic_id"]) and len(self.topics) < _MOST_OTHERS:
+                self.topics[one["topic_id"]] = one["topic"]
+        if event == "rebalance_began":
+            why = self.causes.setdefault(row["cause"] or "not_in_capture", {})
+            why[row["cause_member_id"]] = why.get(row["cause_member_id"], 0) + 1
+        where = row["capture"], row["connection"], row["frame"]
+        self.say(Line(row["timestamp"], event.replace("_", " "), None, None, *where), row)
+
+    def worded(self, line: Line, row: dict[str, Any]) -> Line:
+        for one in (*(row["gained"] or ()), *(row["lost"] or ())):
+            one["topic"] = one["topic"] or self.topics.get(one["topic_id"])
         moved = _MOVED.text({"gained": None, "lost": None, **row})
         said = [moved] if moved != _MOVED.empty else []
         said += [] if row["epoch"] is None else [f"epoch {row['epoch']}"]
         said += [] if row["duration_ms"] is None else [f"took {row['duration_ms']:.1f} ms"]
         if row["cause"]:
-            of = "" if row["cause_member_id"] is None else f" by {row['cause_member_id']}"
+            of = "" if row["cause_member_id"] is None else f" by {self._member(row['cause_member_id'])}"
             frame = "" if row["cause_frame"] is None else f" in frame {row['cause_frame']}"
             cause = f"because of {row['cause'].replace('_', ' ')}{of}{frame}"
             said.append("its cause is not in the capture" if row["cause"] == "not_in_capture" else cause)
         said += [one for one in (row["error_name"], row["detail"], row["error"]) if one]
-        where = row["capture"], row["connection"], row["frame"]
-        self.say(Line(row["timestamp"], event.replace("_", " "), who, "; ".join(said) or None, *where))
+        if row["member_id"] or row["group_instance_id"]:
+            line.who = self._member(row["member_id"] or row["group_instance_id"], row["group_instance_id"])
+        elif row["event"] not in _OF_THE_GROUP:
+            line.who = _client(row["client_id"], row["client_host"])
+        line.detail = "; ".join(said) or None
+        return line
+
+    def _member(self, member: str, instance: str | None = None) -> str:
+        """The member by its client, host and name: members of Kafka 4 have random names."""
+        name, client_id, host = self.clients.get(member, (instance or member, None, None))
+        if client_id is None or name.startswith(client_id):
+            return _client(name, host) or name
+        return f"{_client(client_id, host)} ({name})"
 
     def headline(self) -> list[str]:
         name = _named(self.name)
@@ -365,7 +426,25 @@ class Group(Story):
             return [f"The capture has no event of the group {name}.", *self.there_are(self.name, "group")]
         said = [counted(self.events.get("rebalance_began", 0), "rebalance")]
         said += [f"{count} {event.replace('_', ' ')}" for event, count in self.events.items() if event not in _LESS]
-        return [f"The group {name}: {', '.join(said)}."]
+        return [f"The group {name}: {', '.join(said)}.", *self._why()]
+
+    def _why(self) -> Iterator[str]:
+        """A sentence for each cause of rebalances, the most frequent first: how often, and who."""
+        for cause, who in sorted(self.causes.items(), key=lambda one: -sum(one[1].values())):
+            times: dict[str, int] = {}
+            for member in filter(None, who):
+                name, client_id, host = self.clients.get(member, (member, None, None))
+                called = _client(client_id or name, host) or name
+                times[called] = times.get(called, 0) + who[member]
+            order = sorted(times, key=lambda one: -times[one])
+            names = [f"{one} ({times[one]} times)" if times[one] > 1 else one for one in order]
+            if len(names) > _MOST_NAMED:
+                names[_MOST_NAMED:] = [f"{len(names) - _MOST_NAMED} more"]
+            why = "a cause that is not in the capture" if cause == "not_in_capture" else cause.replace("_", " ")
+            said = f"{counted(sum(who.values()), 'rebalance')} because of {why}" + (
+                f": {joined(names)}" if names else ""
+            )
+            yield showing.readable(f"{said}.", None)
 
 
 _OUTCOMES: Final = {
@@ -375,8 +454,12 @@ _OUTCOMES: Final = {
 """What became of a delivery to a share group, in words for people."""
 _MOVED: Final = next(one for one in group_events.TABLE.shown if one.title == "partitions")
 """What shows partitions that a member got and lost."""
-_LESS: Final = ("rebalance_began", "rebalance_ended", "epoch_bumped", "synced")
+_OF_THE_GROUP: Final = ("rebalance_began", "rebalance_ended", "epoch_bumped")
+"""Events that are of no member, whoever is told of them."""
+_LESS: Final = (*_OF_THE_GROUP, "synced")
 """Events that a headline does not count."""
+_BY_OTHERS: Final = ("left", "fenced")
+"""Events that the frame of another client may show."""
 
 
 def _named(name: str) -> str:
@@ -422,7 +505,11 @@ def text_of(lines: Iterable[Line], width: int) -> Iterator[str]:
         head = f"{clock:<15}  {what:<{wide}}"
         beside = len(head) <= 17 + wide and width - len(head) - 2 >= _HOW
         indent = len(head) + 2 if beside else 17
-        parts = textwrap.wrap(f"{how} {where}", max(width - indent, _HOW), break_on_hyphens=False)
+        # The evidence is not broken into lines: control characters are never in a text that is shown.
+        text = f"{how} {where.replace(' ', _KEPT)}"
+        parts = [
+            one.replace(_KEPT, " ") for one in textwrap.wrap(text, max(width - indent, _HOW), break_on_hyphens=False)
+        ]
         if not beside:
             yield head.rstrip()
         for number, part in enumerate(parts):
@@ -434,6 +521,7 @@ def _texts(micros: int) -> tuple[str, str, str]:
     return text.rstrip("Z").partition("T")
 
 
+_KEPT: Final = "\0"
 _WHAT: Final = 34
 """Characters of what happened that stand in a column,"""
 _HOW: Final = 30

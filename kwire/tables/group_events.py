@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from kwire.tables.definition import ByRow, CaptureTable
 from kwire.tables.histories import AFTER, BEFORE, STEP, maker
 from kwire.tables.showing import Column
 
-__all__ = ["PARTITIONS", "SCHEMA", "TABLE"]
+__all__ = ["PARTITIONS", "SCHEMA", "TABLE", "ranges"]
 
 PARTITIONS: Final = pa.list_(
     pa.field(
@@ -74,11 +75,12 @@ def _moved(row: showing.Row) -> str:
         for one in row[name] or ():
             what = one["topic"] or one["topic_id"] or one["subtopology"]
             by.setdefault(what, []).append(one["partition"])
-        said += [f"{sign}{showing.readable(what)}[{_ranges(parts)}]" for what, parts in by.items()]
+        said += [f"{sign}{showing.readable(what)}[{ranges(parts)}]" for what, parts in by.items()]
     return " ".join(said) or "-"
 
 
-def _ranges(numbers: list[int]) -> str:
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers in order as a text: ``0-2,5``."""
     made: list[list[int]] = []
     for one in sorted(numbers):
         if made and one == made[-1][1] + 1:

@@ -132,9 +132,13 @@ def _line(columns: Sequence[Column], wide: Sequence[int], texts: Sequence[str]) 
 
 
 def _paragraph(columns: Sequence[Column], texts: Sequence[str], total: int) -> str:
-    """A row without columns: what is short in the first line, then each text that is the answer."""
+    """A row without columns: what is short in the first line, then each text that is the answer.
+
+    A number says nothing without its title.
+    """
     pairs = list(zip(columns, texts, strict=True))
-    head = "  ".join(text for column, text in pairs if not column.wrap and text != column.empty)
+    short = [(column, text) for column, text in pairs if not column.wrap and text != column.empty]
+    head = "  ".join(f"{column.title} {text}" if column.right else text for column, text in short)
     lines = _wrapped(head, total)
     for column, text in pairs:
         if column.wrap and text != column.empty:

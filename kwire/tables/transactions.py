@@ -730,7 +730,10 @@ def _where(row: showing.Row) -> str:
 
 
 def _held(row: showing.Row) -> str:
-    return f"{row['held_records']} for {row['held_ms']:.0f} ms" if row["held_records"] else "-"
+    if not row["held_records"]:
+        return "-"
+    who = ", ".join(map(showing.readable, row["held_readers"]))
+    return f"{row['held_records']} for {row['held_ms']:.0f} ms" + (f": {who}" if who else "")
 
 
 def _duration(row: showing.Row) -> str:
@@ -757,7 +760,7 @@ TABLE: Final = CaptureTable(
         Column("bytes", showing.plain("record_bytes"), right=True),
         Column("end", showing.plain("end")),
         Column("ms", _duration, right=True),
-        Column("held back", _held),
+        Column("held back", _held, shrink=18),
         Column("cause", showing.said("cause"), shrink=12),
         Column("status", showing.status, empty="ok"),
     ),

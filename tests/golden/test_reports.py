@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -193,6 +194,61 @@ def test_names_are_whole_at_every_width(width: int, chromium: browser.Browser, t
     widest = "Math.max(...[...document.querySelectorAll('.t td:first-child')].map(cell => cell.clientWidth))"
     assert chromium.of(widest) < 600
     assert chromium.of("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_names_in_the_picture_of_lineage_stay_in_their_boxes(
+    width: int, chromium: browser.Browser, tmp_path: Path
+) -> None:
+    from kwire.report.lineage import Edge
+
+    over = overview(pcap(exchange(Connection().open(), 3).packets))
+    names = [f"{'com.example.' * 20}{letter * 9}.v1" for letter in "WiM語"]
+    edges = [Edge(name, "writes", "2001:db8:1234:5678:9abc:def0:1234:5678", name, [], 1, 2, 3, 0, 1) for name in names]
+    edges += [Edge(name, "reads", "10.0.0.1", "app", [f"group-{name}"], 1, 2, 3, 0, 1) for name in names]
+    edges += [Edge("short", "reads", "10.0.0.1", "app", [], 1, 2, 3, 0, 1)]
+    over.lineage.result = lambda: edges  # type: ignore[method-assign]
+    page = tmp_path / "report.html"
+    page.write_text(render(over, [Source("x")]))
+    opened(chromium, page, width=width, height=800, phone=width < 500)
+    nodes = chromium.of(
+        "[...document.querySelectorAll('.graph g')].map(node => [node.querySelector('rect'), "
+        "...node.querySelectorAll('text')].map(part => { const { x, width } = part.getBBox(); "
+        "return [x, x + width, part.textContent]; }))"
+    )
+    assert len(nodes) == 4 * 3 + 2
+    for box, called, where in nodes:
+        assert box[0] < called[0]
+        assert called[1] < (where[0] if where[2] else box[1])
+        assert where[1] < box[1]
+    # The ends of names are there: they say which it is.
+    ends = {called[2][-4:] for _, called, where in nodes if not where[2]}
+    assert ends == {"W.v1", "i.v1", "M.v1", "語.v1", "hort"}
+
+
+def test_a_topic_is_drawn_with_all_of_its_arrows_or_not_at_all() -> None:
+    from kwire.report.lineage import Edge
+
+    over = overview(pcap(exchange(Connection().open(), 3).packets))
+    edges = [
+        Edge(f"t{k}", role, "h", f"c{n}", [], 1, 2, size, 0, 1)
+        for k in range(9)
+        for role, size, clients in (("writes", 1, 1), ("reads", 100 - k, 9))
+        for n in range(clients)
+    ]
+    over.lineage.result = lambda: edges  # type: ignore[method-assign]
+    page = render(over, [Source("x")])
+    assert "The 6 of 9 topics with the most bytes are drawn." in page
+    graph = json.loads(page.split('id="charts">')[1].split("</script>")[0])["graph"]
+    topics = {k: name for k, (kind, name, _) in enumerate(graph["nodes"]) if kind == "topic"}
+    assert sorted(topics.values()) == [f"t{k}" for k in range(6)]
+    ends = Counter(end for one, other, *_ in graph["arrows"] for end in (one, other) if end in topics)
+    assert set(ends.values()) == {10}
+    # One that has too many alone has the largest of them.
+    over.lineage.result = lambda: [Edge("t", "reads", "h", f"c{n}", [], 1, 2, n, 0, 1) for n in range(99)]  # type: ignore[method-assign]
+    page = render(over, [Source("x")])
+    graph = json.loads(page.split('id="charts">')[1].split("</script>")[0])["graph"]
+    assert sorted(size for _, _, size, _ in graph["arrows"]) == list(range(39, 99))
 
 
 def test_names_that_are_scripts_do_nothing(chromium: browser.Browser, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from docs_queries import GOLDEN, Case, Row, Rows, Tables, compare, grouped, read, views, written
@@ -98,7 +99,8 @@ def how_long(made: Tables) -> Rows:
     found: Rows = Counter()
     some = [one for one in made["journeys"] if one["fetch_ms"] is not None]
     for key, rows in grouped(some, "topic", "group_id").items():
-        found[*key, len(rows), sum(one["records"] for one in rows), max(one["fetch_ms"] for one in rows)] += 1
+        waits = np.repeat([one["fetch_ms"] for one in rows], [one["records"] for one in rows])
+        found[*key, len(waits), *(float(np.quantile(waits, part)) for part in (0.5, 0.99, 1))] += 1
     return found
 
 
@@ -111,7 +113,7 @@ def twice(made: Tables) -> Rows:
 def not_committed(made: Tables) -> Rows:
     names = ("transactional_id", "producer_epoch", "client_id", "end", "cause", "records", "held_records")
     some = (one for one in made["transactions"] if one["end"] != "committed" or one["held_records"] > 0)
-    return Counter(tuple(one[name] for name in names) for one in some)
+    return Counter((*(one[name] for name in names), ", ".join(one["held_readers"])) for one in some)
 
 
 def single(made: Tables) -> Rows:

@@ -206,11 +206,20 @@
     made.append(...inside);
     return made;
   };
-  const short = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
+  // A text that is too long for its box loses its middle: names that begin alike often differ at their end.
+  const fit = (text, room) => {
+    const whole = Array.from(text.textContent);
+    let keep = Math.floor((whole.length * room) / text.getComputedTextLength());
+    while (text.getComputedTextLength() > room && keep > 0) {
+      text.textContent = [...whole.slice(0, Math.ceil(keep / 2)), "…", ...whole.slice(whole.length - Math.floor(keep / 2))].join("");
+      keep--;
+    }
+    return text.getComputedTextLength();
+  };
   const graph = (figure) => {
     const { nodes, arrows } = data.graph;
     const columns = { writer: 0, topic: 1, reader: 2 }, counts = [0, 0, 0];
-    const height = 40, width = 1100, box = 250;
+    const height = 40, [width, box] = innerWidth < 640 ? [720, 200] : [1100, 290];
     const places = nodes.map(([kind]) => {
       const column = columns[kind];
       return { column, row: counts[column]++ };
@@ -224,6 +233,7 @@
     for (const [k, words] of ["writes", "topic", "reads"].entries()) {
       svg.append(part("text", { class: "dim", x: 10 + k * (width - box - 20) / 2, y: 14 }, words));
     }
+    figure.append(make("div", { class: "graph", tabindex: "0" }, svg));
     const largest = Math.max(...arrows.map((one) => one[2]), 1);
     const lines = arrows.map(([from, to, size, words]) => {
       const a = places[from], b = places[to], x = a.x + box, middle = (x + b.x) / 2;
@@ -236,19 +246,19 @@
     });
     nodes.forEach(([kind, name, below], k) => {
       const { x, y } = places[k];
+      const called = part("text", { x: x + 9, y: y + 20 }, name);
+      const where = part("text", { class: "dim", x: x + box - 8, y: y + 19, "text-anchor": "end" }, below);
       const node = part("g", { class: kind, tabindex: "0" },
         part("title", {}, below ? `${name} (${below})` : name),
-        part("rect", { x, y, width: box, height: 30, rx: 5 }),
-        part("text", { x: x + 9, y: y + 20 }, short(name, below ? 22 : 34)),
-        part("text", { class: "dim", x: x + box - 8, y: y + 19, "text-anchor": "end" }, short(below, 15)));
+        part("rect", { x, y, width: box, height: 30, rx: 5 }), called, where);
       const mark = (on) => () => arrows.forEach(([from, to], at) => {
         if (from === k || to === k) lines[at].classList.toggle("on", on);
       });
       for (const event of ["pointerenter", "focus"]) node.addEventListener(event, mark(true));
       for (const event of ["pointerleave", "blur"]) node.addEventListener(event, mark(false));
       svg.append(node);
+      fit(called, box - 25 - fit(where, 100));
     });
-    figure.append(make("div", { class: "graph", tabindex: "0" }, svg));
   };
   for (const figure of document.querySelectorAll("figure[data-chart=graph]")) if (data.graph.nodes.length) graph(figure);
 

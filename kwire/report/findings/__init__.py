@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS", "OF_VALUES", "RULES", "SCHEMA", "SEVERITIES", "SHOWN", "Finder", "Finding", "Thresholds",
-    "batch_of", "needed", "summary",
+    "batch_of", "needed", "summary", "who",
 ]  # fmt: skip
 
 
@@ -284,14 +284,19 @@ def _evidence(row: showing.Row) -> str:
     return ", ".join(said) + (", …" if len(row["evidence"]) > 3 else "")
 
 
-def _who(row: showing.Row) -> str:
-    host = row["client_host"]
-    said = [] if host is None else [host if row["client_port"] is None else showing.host("client")(row)]
-    names = ("client_id", "software", "principal", "group_id")
-    said += [showing.readable(row[name]) for name in names if row[name] is not None]
+def who(row: showing.Row) -> str:
+    """Who a finding is about: ``app on 10.0.0.1, group billing, partition orders-3``."""
+    name, host = row["client_id"], row["client_host"]
+    said = [] if name is None else [showing.readable(name)]
+    if host is not None:
+        where = host if row["client_port"] is None else showing.host("client")(row)
+        said = [f"{said[0]} on {where}" if said else where]
+    for title, name in (("", "software"), ("as ", "principal"), ("group ", "group_id")):
+        said += [] if row[name] is None else [title + showing.readable(row[name])]
     if row["topic"] is not None:
-        said.append(showing.partition(row | {"topic_id": None}))
-    return " ".join(said) or "-"
+        title = "topic" if row["partition"] is None else "partition"
+        said.append(f"{title} {showing.partition(row | {'topic_id': None})}")
+    return ", ".join(said) or "-"
 
 
 _SHOW: Callable[[str], Callable[[showing.Row], str]] = showing.plain
@@ -300,7 +305,7 @@ _SHOW: Callable[[str], Callable[[showing.Row], str]] = showing.plain
 SHOWN: Final = (
     Column("severity", _SHOW("severity")),
     Column("rule", _SHOW("rule")),
-    Column("who", _who, shrink=16, wrap=True),
+    Column("who", who, shrink=16, wrap=True),
     Column("what", showing.said("summary"), shrink=36, wrap=True),
     Column("evidence", _evidence, shrink=12, wrap=True),
     Column("what to change", showing.said("advice"), shrink=30, wrap=True),

@@ -308,7 +308,9 @@ class LateAcks(Rule[Limits]):
         for (host, port), (one, longest) in brokers.items():
             if one.count >= self.limits.late_acks:
                 seconds = max(longest) / 1000
-                said = f"{host}:{port}: {one.count} Produce requests were answered late, after up to {seconds:.1f} s"
+                said = (
+                    f"{host}:{port}: {counted(one.count, 'Produce request')} answered late, after up to {seconds:.1f} s"
+                )
                 yield self.found(said, one)
 
 

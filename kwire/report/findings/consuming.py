@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kwire.naming import counted
 from kwire.report.audit import OF_BROKERS
 from kwire.report.findings.rule import (
     BROKER,
@@ -157,7 +158,8 @@ class SmallFetches(Rule[Limits]):
         for (host, client), found in busiest(self.tallies, together(self.tallies)[1] >= limit):
             one = found.tally
             if one.busiest >= limit:
-                said = f"{one.count} Fetch responses had few records, {one.busiest} in a minute, and the log had more"
+                few = counted(one.count, "Fetch response")
+                said = f"{few} had few records, {one.busiest} in a minute, and the log had more"
                 yield self.found(said, one, client_host=host, client_id=client, **found.who)
 
 
@@ -221,7 +223,7 @@ class Resets(Rule[Limits]):
         for (host, client, topic), (tally, partitions, where) in topics.items():
             if tally.count < self.limits.offset_resets:
                 continue
-            said = f"{tally.count} Fetch responses said that the log does not have the offset"
+            said = f"{counted(tally.count, 'Fetch response')} said that the log does not have the offset"
             if len(partitions) > 1:
                 said += f", of {len(partitions)} partitions"
             if where:

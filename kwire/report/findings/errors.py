@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kwire.naming import counted
 from kwire.report.findings.clients import LOOKUPS
 from kwire.report.findings.rule import CLIENT, Finding, Rule
 from kwire.report.sums import UNDATED, tuples
@@ -64,7 +65,7 @@ class Errors(Rule[Limits]):
 
     def findings(self) -> Iterator[Finding]:
         for (host, client, api, error), one in self.tallies.items(self.tallies.totals().count >= self.enough()):
-            said = f"{error} in {one.count} {api} responses"
+            said = f"{error} in {counted(one.count, f'{api} response')}"
             yield self.found(said, one, client_host=host, client_id=client, explains=self.follows(api))
 
     def follows(self, api: str) -> tuple[str, ...]:
@@ -217,7 +218,7 @@ class Fenced(Errors):
         for (host, client, api, error), one in self.tallies.items():
             tally, said = together.setdefault((host, client), (Tally(), []))
             tally.join(one)
-            said.append(f"{error} in {one.count} {api} responses")
+            said.append(f"{error} in {counted(one.count, f'{api} response')}")
         for (host, client), (tally, said) in together.items():
             if tally.count >= self.enough():
                 yield self.found(", ".join(said), tally, client_host=host, client_id=client)
@@ -268,7 +269,7 @@ class UnknownTopics(Errors):
         many = self.tallies.totals().count >= self.enough()
         for (host, client, api, error), one in self.tallies.items(many):
             topics = list(self._topics.get((host, client, api, error), ()))
-            said = f"{error} in {one.count} {api} responses"
+            said = f"{error} in {counted(one.count, f'{api} response')}"
             if topics:
                 said += f", for {', '.join(topics[: self._NAMED])}"
             if len(topics) > self._NAMED:
@@ -317,7 +318,7 @@ class Denied(Errors):
             together.setdefault((*key, self._principals.get((capture, connection))), Tally()).join(one)
         for (host, client, api, error, principal), one in together.items():
             if one.count >= self.enough():
-                said = f"{error} in {one.count} {api} responses"
+                said = f"{error} in {counted(one.count, f'{api} response')}"
                 yield self.found(said, one, client_host=host, client_id=client, principal=principal)
 
 
@@ -408,7 +409,7 @@ class Fatal(Errors):
     def findings(self) -> Iterator[Finding]:
         for (host, client, api, error), one in self.tallies.items(self.tallies.totals().count >= self.enough()):
             severity, meaning, advice = _FATAL[error]
-            said = f"{error} in {one.count} {api} responses: {meaning}"
+            said = f"{error} in {counted(one.count, f'{api} response')}: {meaning}"
             made = self.found(said, one, client_host=host, client_id=client)
             made.severity, made.advice = severity, advice
             yield made
@@ -464,5 +465,5 @@ class Repeated(Errors):
             since = max(fine.get((host, client, api), Tally()).last or 0, one.first or 0)
             seconds = ((one.last or 0) - since) / 1e6
             if seconds >= self.limits.retried_seconds:
-                said = f"{error} in {one.count} {api} responses, and no other answer in {seconds:.0f} s"
+                said = f"{error} in {counted(one.count, f'{api} response')}, and no other answer in {seconds:.0f} s"
                 yield self.found(said, one, client_host=host, client_id=client, explains=self.follows(api))

@@ -150,7 +150,7 @@ class MixedAcks(Rule[Limits]):
         none, of_all = self.tallies.totals(), counts(self.tallies, self._all)
         enough = np.minimum(none.count, of_all) >= max(self.limits.mixed_acks, 1)
         for ((host, client), one), many in zip(self.tallies.items(enough), of_all[enough].tolist(), strict=True):
-            said = f"{one.count} Produce requests with acks=0 and {many} with acks=all"
+            said = f"{counted(one.count, 'Produce request')} with acks=0 and {many} with acks=all"
             yield self.found(said, one, client_host=host, client_id=client)
 
 
@@ -170,7 +170,7 @@ class NoAcks(MixedAcks):
         none = self.tallies.totals().count
         enough = (none >= max(self.limits.unacknowledged, 1)) & (counts(self.tallies, self._all) == 0)
         for (host, client), one in self.tallies.items(enough):
-            said = f"{one.count} Produce requests with acks=0"
+            said = f"{counted(one.count, 'Produce request')} with acks=0"
             yield self.found(said, one, client_host=host, client_id=client)
 
 
@@ -329,10 +329,12 @@ class WrongTimes(Rule[Limits]):
         for (topic, ahead), one in self.tallies.items(self.tallies.totals().count >= self.limits.wrong_times):
             if not ahead:
                 said = f"{one.count} records say that they were made before 1980"
+                said = "1 record says that it was made before 1980" if one.count == 1 else said
             elif topic in self._refused:
                 continue
             else:
-                said = f"{one.count} records are up to {one.amount / 3600:,.1f} hours ahead of the capture"
+                are = "1 record is" if one.count == 1 else f"{one.count} records are"
+                said = f"{are} up to {one.amount / 3600:,.1f} hours ahead of the capture"
             yield self.found(said, one, topic=topic)
 
 
@@ -414,7 +416,7 @@ class Large(Rule[Limits]):
     def findings(self) -> Iterator[Finding]:
         refused = dict(self._refused.items())
         for (host, client), one in self.tallies.items():
-            said = f"{one.count} Produce requests of {one.amount / one.count / 1e6:.2f} MB on average"
+            said = f"{counted(one.count, 'Produce request')} of {one.amount / one.count / 1e6:.2f} MB on average"
             wrong = refused.pop((host, client), None)
             if wrong is not None:
                 said += f"; {counted(wrong.count, 'request')} refused as too large"

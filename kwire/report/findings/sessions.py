@@ -70,7 +70,7 @@ class FetchSessions(Rule[Limits]):
         for (host, client, error), found in busiest(self.tallies, together(self.tallies)[1] >= limit):
             one = found.tally
             if one.busiest >= limit:
-                said = f"{error} in {one.count} responses, {one.busiest} in a minute"
+                said = f"{error} in {counted(one.count, 'response')}, {one.busiest} in a minute"
                 yield self.found(said, one, client_host=host, client_id=client, **found.who)
 
 

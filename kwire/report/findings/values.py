@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kwire.values import Schemas, Written
     from kwire.values.compatible import Verdict
 
-__all__ = ["OF_VALUES", "Breaking", "Limits", "MixedFramings", "NoLonger", "Unknown"]
+__all__ = ["OF_VALUES", "Breaking", "Invalid", "Limits", "MixedFramings", "NoLonger", "Unknown"]
 
 PARTS: Final = ("value", "key")
 OF_VALUES: Final = tuple(
@@ -49,6 +49,8 @@ class Limits:
     """Values of a topic with each of two framings, or more."""
     failed_values: int = 1
     """Values of a schema that do not decode, after values of another one that do."""
+    invalid_values: int = 1
+    """Values that break their JSON Schema."""
     breaking_values: int = 1
     """Values of a version that breaks readers."""
 
@@ -65,6 +67,7 @@ class _OfValues(Rule[Limits]):
         super().__init__(limits)
         self._known: dict[Any, None] = {}
         self._clients: dict[tuple[str, int], tuple[str, str | None]] = {}
+        self._errors: dict[Any, str] = {}
 
     def take(self, name: str, rows: Rows) -> None:
         if name == "connections":
@@ -84,6 +87,14 @@ class _OfValues(Rule[Limits]):
     def take_part(self, part: str, rows: Rows, at: Array) -> None:
         """Take the keys or values of some records, which are there and of a topic whose name is known."""
         raise NotImplementedError
+
+    def keep_errors(self, part: str, rows: Rows, at: Array, columns: tuple[str, ...]) -> None:
+        """Remember the first error of some rows by the part and ``columns``."""
+        if len(at):
+            of, names = keyed(rows, columns, at)
+            texts = tuples(rows.part((f"{part}_error",), at[firsts(of)]))
+            for name, (text,) in zip(names, texts, strict=True):
+                self._errors.setdefault((part, *name), text or "")
 
     def bounded(self, rows: Rows, at: Array, columns: tuple[str, ...]) -> Array:
         """Those of some rows whose ``columns`` are remembered."""
@@ -200,21 +211,14 @@ class NoLonger(_OfValues):
         super().__init__(limits)
         own = ("_framing", "_schema_id", "_schema_guid", "_schema", "_status")
         self._of = _parts("topic", "source", "capture", "connection", *own)
-        self._errors: dict[Any, str] = {}
 
     def take_part(self, part: str, rows: Rows, at: Array) -> None:
         bad = rows.mask(f"{part}_status", self._BAD)
         at = at[(bad | rows.mask(f"{part}_status", "ok"))[at]]
         at = self.bounded(rows, at, ("topic", "capture", "connection", f"{part}_schema_id", f"{part}_schema_guid"))
         self._of[part].add(rows, at)
-        some = at[bad[at]]
-        if not len(some):
-            return
         columns = ("topic", f"{part}_framing", f"{part}_schema_id", f"{part}_schema_guid")
-        of, names = keyed(rows, columns, some)
-        texts = tuples(rows.part((f"{part}_error",), some[firsts(of)]))
-        for name, (text,) in zip(names, texts, strict=True):
-            self._errors.setdefault((part, *name), text or "")
+        self.keep_errors(part, rows, at[bad[at]], columns)
 
     def findings(self) -> Iterator[Finding]:
         for part, tallies in self._of.items():
@@ -254,6 +258,43 @@ class NoLonger(_OfValues):
             )
             said += f"{tally.count} of {_claim(other)} can"
             yield self.found(said, one, client_host=client[0], client_id=client[1], topic=topic)
+
+
+class Invalid(_OfValues):
+    """Values break the JSON Schema that they name: readers get what the schema rules out."""
+
+    name = "invalid-values"
+    finds = "values that break their JSON Schema, with `--validate`; by topic and producer"
+    thresholds: Mapping[str, str] = {"invalid_values": "{}"}
+    place = 242
+    advice = (
+        "let the serializer of this producer validate (json.fail.invalid.schema=true), or write a version of the "
+        "schema that allows what it sends"
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._of = _parts("topic", "source", "capture", "connection")
+
+    def take_part(self, part: str, rows: Rows, at: Array) -> None:
+        at = at[rows.mask(f"{part}_status", "invalid")[at]]
+        at = self.bounded(rows, at, ("topic", "capture", "connection"))
+        self._of[part].add(rows, at)
+        self.keep_errors(part, rows, at, ("topic",))
+
+    def findings(self) -> Iterator[Finding]:
+        for part, tallies in self._of.items():
+            by: dict[str, dict[str, dict[tuple[str | None, str | None], Tally]]] = {}
+            for (topic, source, *connection), one in tallies.items():
+                client = self._clients.get(tuple(connection), (None, None)) if source == "produce" else (None, None)
+                by.setdefault(topic, {}).setdefault(source, {}).setdefault(client, Tally()).join(one)
+            for topic, sources in by.items():
+                # Who writes is seen where it is written. What is fetched says it only of others.
+                for (host, client_id), one in (sources.get("produce") or sources["fetch"]).items():
+                    if one.count >= self.limits.invalid_values:
+                        verb = "breaks" if one.count == 1 else "break"
+                        said = f"{counted(one.count, part)} that {verb} the schema: {self._errors[part, topic]}"
+                        yield self.found(said, one, client_host=host, client_id=client_id, topic=topic)
 
 
 class Breaking(_OfValues):

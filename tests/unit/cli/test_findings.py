@@ -48,6 +48,33 @@ def test_thresholds_and_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["findings", "no such file"]) == 2
 
 
+def test_values_that_break_their_schema_are_seen_by_each_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = str(Path(__file__).parents[2] / "golden" / "values" / "shop.pcap")
+    (tmp_path / "5.json").write_text('{"type": "object", "properties": {"id": {"type": "string"}}}')
+    values = [shop, "--values", str(tmp_path)]
+    assert main(["findings", *values, "--validate", "--rule", "invalid-values", "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert (row["client_id"], row["topic"], row["count"]) == ("test", "documents", 1)
+    said = "schema 5: $.id: the value is not of type"
+    assert row["summary"].startswith(f"1 value that breaks the schema: {said}")
+    for command, more in (("report", []), ("explain", ["--frame", "8"])):
+        assert main([command, *values, *more]) == 0
+        assert said not in capsys.readouterr().out
+        assert main([command, *values, *more, "--validate"]) == 0
+        assert said in capsys.readouterr().out
+    for words in (
+        ["findings", *values, "--rule", "invalid-values"],
+        ["findings", shop, "--validate"],
+        ["report", shop, "--validate"],
+        ["explain", shop, "--frame", "8", "--validate"],
+    ):
+        with pytest.raises(SystemExit):
+            main(words)
+        assert "--values" in capsys.readouterr().err
+
+
 def test_those_of_some_topics(capsys: pytest.CaptureFixture[str]) -> None:
     lag = str(Path(__file__).parents[2] / "golden" / "findings" / "lag.gz")
     for topics, found in (("orders", {"orders"}), ("orders,clicks", {"orders", "clicks"}), ("none", set())):

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import pytest
 
 from kwire import capture, cli, options, schema, tables
-from kwire.naming import counted, meant, no_such
+from kwire.naming import counted, joined, meant, no_such
 from kwire.protocol.error_codes import ErrorCode
 from kwire.report.findings import RULES, Thresholds
 
@@ -105,6 +105,7 @@ def test_long_lists_are_left_out_where_a_name_is_near() -> None:
 def test_what_is_counted_is_one_or_several() -> None:
     assert [counted(k, "member") for k in (0, 1, 2)] == ["0 members", "1 member", "2 members"]
     assert counted(2, "batch", "batches") == "2 batches"
+    assert [joined("abc"[:k]) for k in range(4)] == ["", "a", "a and b", "a, b and c"]
 
 
 @pytest.mark.wide(keep=1)
@@ -196,7 +197,18 @@ def test_an_option_of_another_command_is_said_to_be_there(words: list[str], caps
         cli.main(["report", CAPTURE, *words])
     assert end.value.code == 2
     said = capsys.readouterr().err
-    assert "; --topic is an option of kwire decode and kwire findings and kwire export and kwire broker (see" in said
+    assert "unrecognized arguments: --topic" in said
+    assert "; kwire decode, findings, export and broker have it (see kwire report --help)" in said
+
+
+def test_only_filters_are_said_to_be_what_jq_can_do(capsys: pytest.CaptureFixture[str]) -> None:
+    for flag, said in (
+        ("--since=10:00", "; kwire decode and export have it, and here jq can filter --format jsonl (see"),
+        ("--values=schemas/", "; kwire decode, report, findings, lineage and explain have it (see"),
+    ):
+        with pytest.raises(SystemExit):
+            cli.main(["audit", CAPTURE, flag])
+        assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in (*COMMANDS, "segments", "schema", "compile", "spark"))])
@@ -210,6 +222,12 @@ def test_an_unknown_option_is_named_before_what_is_missing(
     wrong, right = ("--hlep", "--help") if command else ("--verison", "--version")
     assert f"unrecognized arguments: {wrong}; did you mean {right}?" in line
     assert line.endswith("--help)")
+
+
+def test_a_mistyped_option_is_named_before_one_of_several_that_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["why", "--groups", "billing", CAPTURE])
+    assert "unrecognized arguments: --groups; did you mean --group?" in capsys.readouterr().err
 
 
 def test_names_that_are_too_many_to_list_are_listed_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,6 +36,16 @@ def test_the_last_seconds_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "Metadata" in said.out
 
 
+def test_of_what_cannot_be_read_no_empty_tables_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = tmp_path / "empty.pcap"
+    empty.write_bytes(pcap([]))
+    for path, said in ((empty, "no Kafka traffic"), (tmp_path / "none", "No such file")):
+        assert main(["top", str(path)]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert said in err
+
+
 @pytest.mark.parametrize("width", [1, 20, 40, 60, 80, 500])
 def test_names_have_room_on_a_narrow_screen(
     width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

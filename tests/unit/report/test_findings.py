@@ -723,6 +723,10 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
                               *valued(5, None, "ok", value_framing="none", topic="u"),
                               *valued(5, None, "no_schema", value_framing=None, topic="u", at=9)])],
     ),
+    "invalid-values": (
+        lambda: [("records", [*valued(5), *valued(2, 1, "invalid", at=9)]), ("connections", [{}])],
+        lambda: [("records", [*valued(5), *valued(2, 1, "malformed", at=9), *valued(2, 7, "unknown_schema")])],
+    ),
     "breaking-versions": (
         lambda: [("records", [*valued(5), *valued(5, 2, at=9)])],
         # A default; the version before that one; a version that is not written; and another topic.
@@ -1034,11 +1038,20 @@ def test_errors_that_clients_retry_are_errors() -> None:
     assert set(errors._RETRIED) <= set(ErrorCode.__members__)
 
 
+def test_who_a_finding_is_about_says_what_each_name_is() -> None:
+    about = {"client_id": "app", "client_host": "h", "group_id": "billing", "topic": "orders", "partition": 3}
+    one = findings.Finding("lag", "high", "s", "a", 1, **about)
+    assert findings.who(one.row()) == "app on h, group billing, partition orders-3"
+    one.client_id, one.partition, one.principal = None, None, "alice"
+    assert findings.who(one.row()) == "h, as alice, group billing, topic orders"
+    assert findings.who(findings.Finding("lag", "high", "s", "a", 1).row()) == "-"
+
+
 def test_one_cause_is_one_finding() -> None:
     fenced = [*answers(2, "Produce", ["INVALID_PRODUCER_EPOCH"]), *answers(1, "EndTxn", ["PRODUCER_FENCED"])]
     (one,) = found("fenced-producers", rows("frames", fenced))
     assert (one.count, one.summary) == (
-        3, "INVALID_PRODUCER_EPOCH in 2 Produce responses, PRODUCER_FENCED in 1 EndTxn responses",
+        3, "INVALID_PRODUCER_EPOCH in 2 Produce responses, PRODUCER_FENCED in 1 EndTxn response",
     )  # fmt: skip
     large = [{"api_name": "Produce", "size": 1_200_000}, *answers(1, "Produce", ["MESSAGE_TOO_LARGE"])]
     (one,) = found("large-messages", rows("frames", large))
@@ -1083,7 +1096,7 @@ def test_an_id_that_many_share_is_told_by_host_port_and_software() -> None:
     batches = rows("partitions", sorted(made, key=lambda row: row["at"]))
     (one,) = found("tiny-batches", batches, rows("connections", map(named, range(5))))
     assert (one.client_host, one.client_port, one.software, one.count) == ("10.0.0.1", 50_003, "librdkafka 2.3", 1200)
-    assert "10.0.0.1:50003 one librdkafka 2.3" in findings.SHOWN[2].text(one.row())
+    assert findings.who(one.row()) == "one on 10.0.0.1:50003, librdkafka 2.3, topic t"
     # On several brokers it is one process.
     of_brokers = [row for k in range(3) for row in produce(400, **one_of_many(k, broker_port=9092 + k))]
     (one,) = found("tiny-batches", rows("partitions", sorted(of_brokers, key=lambda row: row["at"])))
@@ -1180,6 +1193,17 @@ def test_a_producer_that_begins_to_write_what_does_not_decode_is_named_with_the_
     # Who reads them did not write them.
     (one,) = found("no-longer-decodes", rows("records", [row | {"source": "fetch"} for row in written]))
     assert (one.client_host, one.client_id, one.count) == (None, None, 3)
+
+
+def test_the_producer_of_values_that_break_their_schema_is_named() -> None:
+    written = [*valued(5), *valued(3, 1, "invalid", connection=4, at=60), *valued(2, 1, "invalid", connection=5, at=60)]
+    connections = [{"connection": k, "client_ids": [f"app-{k}"], "client_host": "10.0.0.2"} for k in (3, 4, 5)]
+    made = found("invalid-values", rows("records", written), rows("connections", connections))
+    assert [(one.client_id, one.topic, one.count) for one in made] == [("app-4", "t", 3), ("app-5", "t", 2)]
+    assert made[0].summary.startswith("3 values that break the schema: t-value: $.who")
+    # Who reads them did not write them.
+    (one,) = found("invalid-values", rows("records", [row | {"source": "fetch"} for row in written]))
+    assert (one.client_host, one.client_id, one.count) == (None, None, 5)
 
 
 @pytest.mark.parametrize(
