@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kwire.capture.connections import Connections
     from kwire.capture.tracker import Tracker
 
-__all__ = ["APIS", "BROKER_APIS", "OF_ROLES", "SCHEMA", "STATUSES", "TABLE"]
+__all__ = ["APIS", "BROKER_APIS", "SCHEMA", "STATUSES", "TABLE"]
 
 MOST_CLIENT_IDS: Final = 1000
 """How many client_ids of one connection are listed. Programs have one. A proxy may have as many as it has clients."""
@@ -157,14 +157,13 @@ STATUSES: Final = {
 ENDED: Final = ("open", "fin", "half_closed", "rst", "reused")
 """Both ends said that they were done, one did, an RST, or other packets on the same ports. Null if none was seen."""
 SIDES: Final = ("client", "broker")
-OF_ROLES: Final = {
+_ROLES: Final = {
     Role.A_REQUESTS: "ok",
     Role.B_REQUESTS: "ok",
     Role.ENCRYPTED: "encrypted",
     Role.OTHER: "other",
     Role.UNKNOWN: "unknown",
 }
-"""The ``status`` of a connection by its role."""
 
 _SOFTWARE: Final = 3
 """ApiVersions has the name of the client's software from this version on (KIP-511)."""
@@ -650,7 +649,7 @@ class _Columns:
         return pa.array(self._maker._in_flight.most.first(last)[first:])
 
     def status(self, first: int, last: int) -> pa.Array:
-        words = [OF_ROLES[Role(role)] for role in range(len(Role))]
+        words = [_ROLES[Role(role)] for role in range(len(Role))]
         return columns.pick(words, self._known.rows["role"][first:last])
 
     def error(self, first: int, last: int) -> pa.Array:
