@@ -250,7 +250,7 @@ def over_tls(x: World) -> None:
         time.sleep(5)
 
 
-@scenario(clients="Java, kafka-python")
+@scenario(clients="Java, kafka-python", true=("no-compression",))
 def catches_up(x: World) -> None:
     """A new group begins with 30,000 records that are there already, and is through with them soon."""
     topic = x.topic(3)

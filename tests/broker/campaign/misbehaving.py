@@ -347,7 +347,7 @@ def does_not_let_the_broker_wait(x: World) -> None:
     one.terminate()
 
 
-@scenario("lag", clients="Java, kafka-python")
+@scenario("lag", clients="Java, kafka-python", true=("no-compression",))
 def slower_than_what_is_written(x: World) -> None:
     """A job writes tens of thousands of records; a group reads 60 a second."""
     topic = x.topic(6)
