@@ -116,7 +116,9 @@ def _joins(group: Group, step: Step) -> None:
 
 
 def _is_new(group: Group, number: str) -> bool:
-    """Whether a member is in no list of the present generation, which the capture has."""
+    """Whether a member got its id just now, or is in no list of the present generation, which the capture has."""
+    if number in group.invited:
+        return True
     return group.there is not None and group.there[0] == group.epoch and number not in group.there[1]
 
 
@@ -125,7 +127,7 @@ def _joined(group: Group, step: Step, request: Step) -> Iterator[Row]:
     if said["code"] == ErrorCode.MEMBER_ID_REQUIRED:
         group.took_back(request)
         if said["member"] and said["member"] not in group.members:
-            group.member(request, {**wants, "member": said["member"]}, new=True)
+            group.invite(said["member"])
         return
     if said["code"]:
         if said["code"] != ErrorCode.REBALANCE_IN_PROGRESS:

@@ -125,6 +125,8 @@ class Group(Fold):
         """Of a classic group: a generation, and who is in the list that its leader got."""
         self.gone: dict[str, Cause] = {}
         """Why members left that were the last to do so."""
+        self.invited: dict[str, None] = {}
+        """Who got an id to join with (KIP-394), and has not done so."""
         # All below is made anew where a state goes on.
         self.calm = False
         """Whether all members have the epoch of the group and have confirmed what they got."""
@@ -277,7 +279,8 @@ class Group(Fold):
         one = self.members.get(number)
         if one is None:
             one = self.members[number] = Member(number, parts=frozenset() if new else None)
-            self.size += one.size
+            self.size += one.size - (number in self.invited)
+            self.invited.pop(number, None)
             self._order.append(one)
         host, _, client = step.client
         one.host, one.client_id = host, client
@@ -316,6 +319,14 @@ class Group(Fold):
         self.size -= _size_of(self.there)
         self.there = generation, frozenset(there)
         self.size += _size_of(self.there)
+
+    def invite(self, number: str) -> None:
+        """Somebody gets an id to join with."""
+        self.invited[number] = None
+        self.size += 1
+        if len(self.invited) > MOST_FORGOTTEN:
+            del self.invited[next(iter(self.invited))]
+            self.size -= 1
 
     def gone_for(self, number: str, cause: Cause) -> Cause:
         """Remembers why a member left. Gives ``cause``."""
@@ -523,6 +534,7 @@ class Group(Fold):
             "broker": self.broker,
             "node": self.node,
             "there": None if self.there is None else [self.there[0], sorted(self.there[1])],
+            "invited": list(self.invited),
             "gone": [[number, list(cause)] for number, cause in self.gone.items()],
         }
 
@@ -550,12 +562,19 @@ class Group(Fold):
         if state["there"] is not None:
             generation, there = state["there"]
             self.there = stored.number(generation, -(1 << 31)), frozenset(map(stored.text, there))
+        self.invited = dict.fromkeys(map(stored.text, state["invited"]))
         self.gone = {stored.text(number): Cause.restored(cause) for number, cause in state["gone"]}
         for one in self.members.values():
             if one.instance is not None:
                 self._instances.setdefault(one.instance, {})[one.id] = None
         self._order = list(self.members.values())
-        self.size: int = _size_of(self.there) + 1 + len(self.forgotten) + sum(one.size for one in self.members.values())
+        self.size: int = (
+            _size_of(self.there)
+            + len(self.invited)
+            + 1
+            + len(self.forgotten)
+            + sum(one.size for one in self.members.values())
+        )
 
 
 _COMMITS: Final = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)

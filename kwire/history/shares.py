@@ -22,6 +22,7 @@ Source: KIP-932 (share groups), KIP-1222 (renewals); Kafka's SharePartition.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -175,8 +176,10 @@ class Deliveries:
         self.owner = owner
         id_, self.partition = place
         self.topic: list[str | None] = [None, id_]
-        self.held: list[_Range] = []
-        """Ranges that members have, in the order in which they were acquired."""
+        self.held: dict[int, _Range] = {}
+        """Ranges that members have, by their first offsets. No two have an offset in common."""
+        self._firsts: list[int] = []
+        """These offsets in order."""
         self.ended: list[_Range] = []
         """Ranges that were given back."""
         self.now: int | None = None
@@ -214,7 +217,7 @@ class Deliveries:
             if last >= first:
                 made += self._acquired(first, last, count, step, member)
         while len(self.held) > MOST_RANGES:
-            one = self.held.pop(0)
+            one = self._drop(next(iter(self.held.values())))
             why = f"more than {MOST_RANGES} ranges of a partition are kept"
             row = dict(zip(_PLAIN, self._row(one, None), strict=True))
             made.append(row | {"status": GIVEN_UP, "error": why})
@@ -224,18 +227,17 @@ class Deliveries:
         """The rows of what a member does not have any more, or may not have."""
         self.now = self.now if now is None else now
         yield from self._expired()
-        gone = [one for one in self.held if one.member == member]
-        self.held = [one for one in self.held if one.member != member]
-        for one in gone:
+        for one in [one for one in self.held.values() if one.member == member]:
+            self._drop(one)
             yield self._ends(one, outcome, None if outcome == "unknown" else self.now)
 
     def over(self, now: int | None) -> Iterator[Plain]:
         """The rows of what is held at the end."""
         self.now = self.now if now is None else now
         yield from self._expired()
-        for one in self.held:
+        for one in self.held.values():
             yield self._row(one, "held", self.now)
-        self.held = []
+        self.held, self._firsts = {}, []
 
     def named(self) -> Row:
         """The columns that say which partition and group it is."""
@@ -256,15 +258,23 @@ class Deliveries:
         now = self.now
         if now is None or now < self._soonest:
             return []
-        over = [one for one in self.held if one.until is not None and one.until <= now]
-        self.held = [one for one in self.held if one.until is None or one.until > now]
-        self._soonest = min((one.until for one in self.held if one.until is not None), default=_NEVER)
+        over = [one for one in self.held.values() if one.until is not None and one.until <= now]
+        for one in over:
+            self._drop(one)
+        self._soonest = min((one.until for one in self.held.values() if one.until is not None), default=_NEVER)
         return [self._ends(one, "expired", one.until) for one in over]
 
     def _holds(self, one: _Range) -> None:
-        self.held.append(one)
+        if one.first not in self.held:
+            insort(self._firsts, one.first)
+        self.held[one.first] = one
         if one.until is not None and one.until < self._soonest:
             self._soonest = one.until
+
+    def _drop(self, one: _Range) -> _Range:
+        del self.held[one.first]
+        del self._firsts[bisect_left(self._firsts, one.first)]
+        return one
 
     def _ends(self, one: _Range, outcome: str, at: int | None) -> Plain:
         if outcome in _AGAIN:
@@ -284,22 +294,14 @@ class Deliveries:
 
     def _taken(self, first: int, last: int, member: str | None = None) -> list[_Range]:
         """Takes a range out of what is held (by a member): the parts that were."""
-        for place, one in enumerate(self.held):
-            if one[0] == first and one[1] == last and (member is None or one[2] == member):
-                # What is held has no offset twice.
-                del self.held[place]
-                return [one]
-        found, left = [], []
-        for one in self.held:
-            if one.last < first or one.first > last or (member is not None and one.member != member):
-                left.append(one)
-            elif first <= one.first and one.last <= last:
-                found.append(one)
-            else:
-                found.append(one.within(first, last))
-                left += one.without(first, last)
-        if found:
-            self.held = left
+        found = []
+        low, high = bisect_right(self._firsts, first), bisect_right(self._firsts, last)
+        for one in [self.held[each] for each in self._firsts[max(low - 1, 0) : high]]:
+            if one.last < first or (member is not None and one.member != member):
+                continue
+            found.append(self._drop(one).within(first, last))
+            for left in one.without(first, last):
+                self._holds(left)
         return found
 
     def _acknowledged(self, first: int, last: int, type_: int, member: str, lock: int) -> list[Row | Plain]:
@@ -361,14 +363,14 @@ class Deliveries:
 
     def save(self) -> Any:
         """What it knows, as JSON has it."""
-        some = [[list(one) for one in each] for each in (self.held, self.ended)]
+        some = [[list(one) for one in each] for each in (self.held.values(), self.ended)]
         return {"topic": self.topic, "held": some[0], "ended": some[1], "now": self.now}
 
     def restore(self, state: Any) -> None:
         """Takes over what ``save`` gave. Raises one of ``stored.UNFIT``."""
         topic, id_ = state["topic"]
         self.topic = [None if topic is None else stored.text(topic), None if id_ is None else stored.text(id_)]
-        self.held = []
+        self.held, self._firsts = {}, []
         for one in state["held"]:
             self._holds(_restored(one))
         self.ended = [_restored(one) for one in state["ended"]]
@@ -413,6 +415,8 @@ class Shares(Fold):
         self.size = 0
         self.parts: dict[_Place, Deliveries] = {}
         self.sessions: dict[str, _Session] = {}
+        self.held: dict[str, dict[_Place, None]] = {}
+        """In which partitions members have got records."""
         self.now: int | None = None
 
     def take(self, step: Step) -> Iterable[Row | Plain]:
@@ -468,6 +472,8 @@ class Shares(Fold):
             size = part.size
             made += part.heard(self.now, topic)
             made += part.answered(acks.get((topic[1], partition), ()), code, acquired, step, member)
+            if acquired:
+                self.held.setdefault(member, {})[topic[1], partition] = None
             if session is not None and request.frame < session.lost:
                 # It is told after a request that shows a loss: a request that is missing may have given them back.
                 made += part.lose(member, "unknown", self.now)
@@ -482,7 +488,8 @@ class Shares(Fold):
         return made
 
     def _lose(self, member: str, outcome: str) -> Iterator[Row | Plain]:
-        for part in self.parts.values():
+        for place in self.held.pop(member, ()):
+            part = self.parts[place]
             self.size -= part.size
             yield from part.lose(member, outcome, self.now)
             self.size += part.size
@@ -507,6 +514,8 @@ class Shares(Fold):
             place = (id_ or None, int(number))
             one = self.parts[place] = Deliveries(self.owner, place)
             one.restore(said)
+            for each in one.held.values():
+                self.held.setdefault(each.member, {})[place] = None
         for who, connection, epoch, is_open, lost in state["sessions"]:
             self.sessions[stored.text(who)] = _Session(
                 stored.number(connection, 0), stored.number(epoch, -1), stored.truth(is_open), stored.number(lost, -1)

@@ -165,7 +165,8 @@ class Steps:
         new = np.flatnonzero(frames["status"] == Status.UNSUPPORTED)
         if len(new):
             kinds = 2 * frames["api"][new] + frames["response"][new]
-            there[new] = np.append(self.kinds, 0)[np.where(kinds < len(self.kinds), kinds, -1)]
+            known = (kinds >= 0) & (kinds < len(self.kinds))
+            there[new[known]] = self.kinds[kinds[known]]
         return there
 
     def of(

@@ -247,6 +247,8 @@ class _Open:
     ended: Step | None = None
     cause: str | None = None
     given_up: bool = False
+    gaps: int = 0
+    """How many gaps of the capture there were when it ended."""
 
     def save(self) -> dict[str, Any]:
         """Its values, as JSON has them."""
@@ -304,7 +306,9 @@ class _Producer:
     epoch: int | None = None
     timeout: int | None = None
     seen: bool = False
-    """Whether the capture has what came before: its InitProducerId, or the end of a transaction."""
+    """Whether the capture had what came before: its InitProducerId, or the end of a transaction,"""
+    gaps: int = 0
+    """and how many gaps there were until then. In one of them its next transaction may have begun."""
     now: _Open | None = None
 
 
@@ -323,8 +327,10 @@ class Transactions:
         """By connection and correlation id: what a request says."""
         self._held: dict[tuple[str | None, int | None, int | None], _Held] = {}
         self._given_up: list[dict[str, Any]] = []
-        self._lossy = False
-        """Whether packets were missing so far."""
+        self._gaps = 0
+        """How often packets were missing so far."""
+        self._on: dict[int, dict[str, None]] = {}
+        """Whose transactions have used a connection since its last gap."""
 
     def add(self, step: Step) -> Iterator[dict[str, Any]]:
         """Takes a step. Yields rows of transactions that are complete."""
@@ -382,9 +388,7 @@ class Transactions:
     def rest(self) -> Iterator[dict[str, Any]]:
         """Rows of all others, at the end of the capture."""
         for one in self._known.values():
-            if one.now is not None:
-                yield self._row(one, one.now)
-                one.now = None
+            yield from self._give(one)
 
     # -- state
 
@@ -398,6 +402,7 @@ class Transactions:
                     one.epoch,
                     one.timeout,
                     one.seen,
+                    one.gaps,
                     None if one.now is None else one.now.save(),
                 ]
                 for one in self._known.values()
@@ -405,17 +410,20 @@ class Transactions:
             "names": [[number, name] for number, name in self._names.items()],
             "asked": [[step.save() for step in steps] for steps in self._asked.values()],
             "held": [[*key, one.first, one.last, one.records, list(one.readers)] for key, one in self._held.items()],
-            "lossy": self._lossy,
+            "gaps": self._gaps,
         }
 
     def restore(self, state: Any) -> None:
         """Takes over what ``save`` gave. Raises one of ``stored.UNFIT``."""
         wide = -(1 << 63)
-        for name, number, epoch, timeout, seen, now in state["known"]:
+        for name, number, epoch, timeout, seen, gaps, now in state["known"]:
             self._known[stored.text(name)] = _Producer(
                 name, stored.optional(number, wide), stored.optional(epoch, wide), stored.optional(timeout, wide),
-                stored.truth(seen), None if now is None else _Open.restored(now),
+                stored.truth(seen), stored.number(gaps, 0), None if now is None else _Open.restored(now),
             )  # fmt: skip
+        for one in self._known.values():
+            for connection in () if one.now is None else one.now.connections:
+                self._on.setdefault(connection, {})[one.name] = None
         for number, name in state["names"]:
             self._names[stored.number(number, wide)] = stored.text(name)
         for some in state["asked"]:
@@ -430,7 +438,7 @@ class Transactions:
                 stored.optional(first, wide), stored.optional(last, wide), stored.number(records, wide),
                 dict.fromkeys(map(stored.text, readers)),
             )  # fmt: skip
-        self._lossy = stored.truth(state["lossy"])
+        self._gaps = stored.number(state["gaps"], 0)
 
     # -- requests and responses
 
@@ -498,7 +506,7 @@ class Transactions:
             old = self._known.pop(next(iter(self._known)))
             if old.now is not None:
                 old.now.given_up = old.now.end is None
-                self._given_up.append(self._row(old, old.now))
+                self._given_up += self._give(old)
             if old.producer_id is not None and self._names.get(old.producer_id) == old.name:
                 del self._names[old.producer_id]
         return one
@@ -546,7 +554,7 @@ class Transactions:
         if now is None or now.end is not None:
             yield from self._give(one)
         self._name(one, answer.producer_id, answer.producer_epoch)
-        one.timeout, one.seen = step.timeout, True
+        one.timeout, one.seen, one.gaps = step.timeout, True, self._gaps
 
     def _accepted(self, one: _Producer, step: Step, answer: Step) -> Iterator[dict[str, Any]]:
         """A broker accepted a partition, records, a group or offsets."""
@@ -560,6 +568,7 @@ class Transactions:
             if now is not None and self._same(now, step) and not begins:
                 return  # it was asked before the end
             yield from self._give(one)
+            one.seen = one.seen and one.gaps == self._gaps
             known = begins and (one.seen or step.kind in ("add", "group"))
             protocol = None if step.broker else _protocol(step)
             now = one.now = _Open(step, known, protocol, step.producer_id, step.producer_epoch, timeout=one.timeout)
@@ -581,6 +590,7 @@ class Transactions:
                 self._event(now, step, "began")
         if len(now.connections) < _MOST_CONNECTIONS:
             now.connections[step.connection] = None
+            self._on.setdefault(step.connection, {})[one.name] = None
         if step.kind in ("add", "produce"):
             self._partition(now, step, answer)
         elif step.group_id is not None:
@@ -628,7 +638,7 @@ class Transactions:
             else:
                 self._close(now, "unknown", None, "its end is not in the capture")
                 yield from self._give(one)
-        one.seen = True
+        one.seen, one.gaps = True, self._gaps
         if answer.producer_id is not None and answer.producer_id >= 0:
             self._name(one, answer.producer_id, answer.producer_epoch)
         else:
@@ -659,7 +669,7 @@ class Transactions:
             self._close(now, "unknown", None, f"its end may be among missing packets: {answer.error}")
         elif not now.known_begin or now.timeout is None or answer.error == "INVALID_PRODUCER_ID_MAPPING":
             self._close(now, "aborted", answer, f"by {who}: {answer.error}")
-        elif self._lossy:
+        elif self._gaps:
             # Another InitProducerId may be among missing packets.
             passed = "its time-out had passed" if self._late(now, answer) else "a producer took over"
             self._close(now, "aborted", answer, f"by its coordinator, perhaps because {passed}: {answer.error}")
@@ -683,7 +693,7 @@ class Transactions:
         if now.end is None:
             if step.committed:
                 self._close(now, "committed", step, "WriteTxnMarkers")
-            elif now.asked is None and self._late(now, step) and newer == 1 and not (self._lossy or now.contended):
+            elif now.asked is None and self._late(now, step) and newer == 1 and not (self._gaps or now.contended):
                 self._close(now, "timed_out", step, "WriteTxnMarkers, after its time-out")
             else:
                 self._close(now, "aborted", step, "WriteTxnMarkers")
@@ -693,14 +703,11 @@ class Transactions:
         yield from ()
 
     def _gap(self, step: Step) -> None:
-        self._lossy = True
-        for one in self._known.values():
-            now = one.now
-            if now is not None and now.end is None and step.connection in now.connections:
+        self._gaps += 1
+        for name in self._on.pop(step.connection, ()):
+            now = self._known[name].now
+            if now is not None and now.end is None:
                 now.gap = True
-            elif now is None or now.end is not None:
-                # Its next transaction may have begun in there.
-                one.seen = False
 
     def _hold(self, step: Step) -> None:
         key = (step.topic, step.partition, step.offset)
@@ -731,15 +738,24 @@ class Transactions:
             )
 
     def _close(self, now: _Open, end: str, step: Step | None, cause: str) -> None:
-        now.end, now.ended, now.cause = end, step, cause
+        now.end, now.ended, now.cause, now.gaps = end, step, cause, self._gaps
         if step is not None:
             self._event(now, step, {"timed_out": "timed out"}.get(end, end))
 
     def _give(self, one: _Producer) -> Iterator[dict[str, Any]]:
         """The row of the transaction before, now that the next begins."""
-        if one.now is not None:
-            yield self._row(one, one.now)
-            one.now = None
+        now, one.now = one.now, None
+        if now is None:
+            return
+        for connection in now.connections:
+            some = self._on.get(connection, {})
+            some.pop(one.name, None)
+            if not some:
+                self._on.pop(connection, None)
+        if now.end is not None and one.gaps < now.gaps:
+            # It was open meanwhile.
+            one.gaps = now.gaps
+        yield self._row(one, now)
 
     def _row(self, one: _Producer, now: _Open) -> dict[str, Any]:
         if now.end is None and now.asked is None and now.refused is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from typing import Any
 from uuid import UUID
 
@@ -365,9 +366,9 @@ def test_a_name_that_no_topic_can_have_is_not_repeated_for_each_partition() -> N
 def test_a_version_that_nobody_knows_is_a_row_that_says_so() -> None:
     one = Connection().open()
     body = messages.HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
-    for number, version in enumerate((4, 99)):
+    for number, (api, version) in enumerate([(12, 4), (12, 99), (-300, 4), (9999, 4)]):
         asked = bytearray(kwire.encode_request(body, api_version=4, correlation_id=number, client_id="c"))
-        asked[2:4] = version.to_bytes(2, "big")
+        asked[:4] = struct.pack(">hh", api, version)
         one.send(bytes(asked))
         one.answer(kwire.encode_response(messages.HeartbeatResponse(), api_version=4, correlation_id=number))
     rows = [row for row in read(pcap(one.packets), "group_events") if row["status"] != "ok"]
@@ -383,3 +384,15 @@ def test_a_request_that_came_after_the_first_sign_is_not_the_cause(talk: Talk) -
     talk.now = began
     (row,) = talk.beat("m1", 1, ErrorCode.REBALANCE_IN_PROGRESS, after=0)
     assert (row["event"], row["cause"]) == ("rebalance_began", "not_in_capture")
+
+
+def test_who_got_an_id_is_a_member_once_it_joins() -> None:
+    talk = Talk()
+    for number in range(groups.MOST_FORGOTTEN + 9):
+        asked = {"group_id": "g", "member_id": "", "protocol_type": "consumer"}
+        told = {"error_code": ErrorCode.MEMBER_ID_REQUIRED, "member_id": f"m{number}"}
+        assert not talk.ask("JoinGroup", asked, told, after=0.01)
+    (fold,) = talk.story.save()["folds"]
+    assert not fold[2]["members"]
+    assert len(fold[2]["invited"]) == groups.MOST_FORGOTTEN
+    assert ("joined", f"m{number}", None) in brief(talk.join(f"m{number}", 3))

@@ -17,7 +17,7 @@ from share_histories import LOCK_MS, TOPIC, Broker, Row, check_part, check_whole
 from kwire import messages, stored
 from kwire.capture import frames
 from kwire.history.fold import Story
-from kwire.history.shares import DELIVERIES, OUTCOMES, acks_of
+from kwire.history.shares import DELIVERIES, OUTCOMES, Deliveries, acks_of
 from kwire.history.steps import Step
 from kwire.schema.keys import ApiKey
 from kwire.tables import share_steps
@@ -253,3 +253,29 @@ def test_what_is_acquired_again_is_one_range_in_however_many_it_was() -> None:
     assert taken[50:53] == before
     assert taken[-1] == (0, 98, "taken_back")
     assert len(list(story.over())) == 1
+
+
+def test_of_a_session_with_a_loss_only_the_partitions_of_its_member_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[str] = []
+    plain = Deliveries.lose
+
+    def lose(self: Deliveries, member: str, *args: Any) -> Any:
+        looked.append(member)
+        return plain(self, member, *args)
+
+    monkeypatch.setattr(Deliveries, "lose", lose)
+    broker = Broker(2)
+    for member in ("m1", "m2", "m3"):
+        acquires(broker, member, (0, 9))
+    kind = messages.ShareFetchRequest
+    for epoch in (5, 9, 13):
+        broker.step("m4", ApiKey.SHARE_FETCH, kind(group_id="g", member_id="m4", share_session_epoch=epoch), False, 9)
+        broker.step("m4", ApiKey.SHARE_FETCH, messages.ShareFetchResponse(), True, 9)
+    rows_of(broker.steps)
+    assert not looked
+    broker.step("m3", ApiKey.SHARE_FETCH, kind(group_id="g", member_id="m3", share_session_epoch=7), False, 9)
+    rows, _ = rows_of(broker.steps)
+    assert looked == ["m3"]
+    assert [row["outcome"] for row in rows] == ["taken_back", "taken_back", "unknown"]

@@ -43,7 +43,8 @@ class World:
 
     def write(self, offset: int = 0, records: int = 3, **more: Any) -> None:
         place: Row = {"topic": "a", "partition": 0}
-        self.ask("produce", answer={"offset": offset}, records=records, record_bytes=10, version=9, **place | more)
+        said: Row = {"records": records, "record_bytes": 10, "version": 9, **place, **more}
+        self.ask("produce", answer={"offset": offset}, **said)
 
     def add(self, **more: Any) -> None:
         self.ask("add", **{"topic": "a", "partition": 0, "version": 3, **more})
@@ -259,3 +260,33 @@ def test_a_name_that_no_topic_can_have_is_not_repeated_for_each_partition() -> N
     row = one(world)
     assert {len(part["topic"]) for part in row["partitions"]} == {249}
     assert max(len(event["event"]) for event in row["events"]) < 300
+
+
+def test_a_gap_is_one_of_the_transactions_of_its_connection() -> None:
+    made = Transactions()
+    for number in range(3):
+        said = {"transactional_id": f"t{number}", "producer_id": number, "producer_epoch": 0, "connection": number}
+        asked = Step("group", group_id="g", frame=2 * number, correlation_id=1, version=3, **said)
+        answer = Step("group", response=True, connection=number, frame=2 * number + 1, correlation_id=1, error="NONE")
+        assert not [*made.add(asked), *made.add(answer)]
+    for frame in range(10, 14):
+        assert not list(made.add(Step("gap", connection=1, frame=frame)))
+        # Each is looked at once, however many gaps there are.
+        assert 1 not in made._on
+    assert [row["status"] for row in made.rest()] == ["ok", "gap", "ok"]
+    assert not made._on
+
+
+def test_what_came_before_a_gap_is_no_sign_of_what_came_after_it() -> None:
+    world = World()
+    world.init()
+    world.put("gap", connection=9)
+    world.write(version=12)
+    assert one(world)["status"] == "begun_before"
+    world = World()
+    world.init()
+    world.write(version=12)
+    world.put("gap", connection=9)
+    world.ask("end", committed=True, version=5)
+    world.write(9, version=12)
+    assert [row["status"] for row in world.all()] == ["ok", "ok"]
