@@ -69,5 +69,6 @@ def run(args: argparse.Namespace) -> int:
         return reader.code
     found = [one for one in finder.result() if args.of_topics is None or one.topic in args.of_topics]
     said = reader.summary(findings.summary(found))
-    answers.write(args, findings.batch_of(found), findings.SHOWN, title="Findings", summary=said, about={})
+    columns = findings.shown(len(reader.notes_of))
+    answers.write(args, findings.batch_of(found), columns, title="Findings", summary=said, about={})
     return reader.code

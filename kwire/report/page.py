@@ -235,11 +235,13 @@ class _Part:
             f'<th class="bar"><svg height="18">{ticks}</svg></th><th>partitions at last</th></tr></thead><tbody>\n'
         )
         rebalances, *found = members.courses(group)
-        spans = zip(rebalances.spans, one.whys, strict=True)
-        whys = [bar(*span, "two", _why_text(why, members.who(group, why.member))) for span, why in spans]
+        whys = [
+            bar(begin, end, "two", _why_text(why, members.who(group, why.member)))
+            for (begin, end), why in zip(rebalances.spans, one.whys, strict=True)
+        ]
         line("rebalances", "", whys, counted(len(whys) + rebalances.more, "time"))
         for each in found:
-            bars = [bar(*span, "dim", "there") for span in each.spans]
+            bars = [bar(begin, end, "dim", "there") for begin, end in each.spans]
             for span in filter(lambda span: span.count, each.held):
                 had, said = counted(span.count, "partition"), members.text(span)
                 label = said if span.topics == 1 else f"{had} of {span.topics} topics" if span.topics else had
@@ -356,8 +358,9 @@ _MOVED_NAMES: Final = ("bytes", "written_bytes", "written_records", "read_bytes"
 class _Page:
     """The parts of one report."""
 
-    def __init__(self, over: Overview) -> None:
+    def __init__(self, over: Overview, captures: int = 1) -> None:
         over.finish()
+        self.captures = captures
         self.over = over
         self.found = over.finder.result()
         self.judged = over.auditor.result()
@@ -390,7 +393,7 @@ class _Page:
         (said,) = findings.summary(self.found)
         part.say(said)
         if self.found:
-            part.answer("What goes wrong, and where", findings.SHOWN, self.found, findings.batch_of)
+            part.answer("What goes wrong, and where", findings.shown(self.captures), self.found, findings.batch_of)
         return part
 
     def _traffic(self) -> _Part:
@@ -911,7 +914,7 @@ def _figures(page: _Page) -> dict[str, Any]:
 
 def render(over: Overview, captures: Sequence[Source], against: changes.Figures | None = None, before: str = "") -> str:
     """The page. ``against``: the figures of another report, ``before`` its name."""
-    page = _Page(over)
+    page = _Page(over, len(captures))
     sums = _figures(page)
     parts = list(page.sections())
     if against is not None:

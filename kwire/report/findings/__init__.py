@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kwire.naming import counted, no_such
+from kwire.naming import counted, no_such, public
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.report.findings import (
     brokers,
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
     from kwire.values import Schemas
 
 __all__ = [
-    "COLUMNS", "OF_VALUES", "RULES", "SCHEMA", "SEVERITIES", "SHOWN", "Finder", "Finding", "Thresholds",
-    "batch_of", "needed", "summary", "who",
+    "COLUMNS", "OF_VALUES", "RULES", "SCHEMA", "SEVERITIES", "Finder", "Finding", "Thresholds",
+    "batch_of", "needed", "shown", "summary", "who",
 ]  # fmt: skip
 
 
@@ -276,12 +277,14 @@ def summary(found: Sequence[Finding]) -> list[str]:
     return [f"{counted(len(found), 'finding')}: {said}." if found else "No findings."]
 
 
-def _evidence(row: showing.Row) -> str:
-    said = [
-        f"frame {one['frame']}" if one["frame"] is not None else f"connection {one['connection']}"
-        for one in row["evidence"][:3]
-    ]
-    return ", ".join(said) + (", …" if len(row["evidence"]) > 3 else "")
+def _evidence(row: showing.Row, *, several: bool) -> str:
+    """Some of the frames, each once. ``several``: of several captures, so that each is said."""
+    said: dict[str, None] = {}
+    for one in row["evidence"]:
+        what = f"connection {one['connection']}" if one["frame"] is None else f"frame {one['frame']}"
+        of = f" of {showing.readable(public(one['capture']).rpartition('/')[2])}" if several else ""
+        said[what + of] = None
+    return ", ".join(list(said)[:3]) + (", …" if len(said) > 3 else "")
 
 
 def who(row: showing.Row) -> str:
@@ -302,12 +305,13 @@ def who(row: showing.Row) -> str:
 _SHOW: Callable[[str], Callable[[showing.Row], str]] = showing.plain
 
 
-SHOWN: Final = (
-    Column("severity", _SHOW("severity")),
-    Column("rule", _SHOW("rule")),
-    Column("who", who, shrink=16, wrap=True),
-    Column("what", showing.said("summary"), shrink=36, wrap=True),
-    Column("evidence", _evidence, shrink=12, wrap=True),
-    Column("what to change", showing.said("advice"), shrink=30, wrap=True),
-)
-"""The columns of a terminal and of a page."""
+def shown(captures: int = 1) -> tuple[Column, ...]:
+    """The columns of a terminal and of a page."""
+    return (
+        Column("severity", _SHOW("severity")),
+        Column("rule", _SHOW("rule")),
+        Column("who", who, shrink=16, wrap=True),
+        Column("what", showing.said("summary"), shrink=36, wrap=True),
+        Column("evidence", partial(_evidence, several=captures > 1), shrink=12, wrap=True),
+        Column("what to change", showing.said("advice"), shrink=30, wrap=True),
+    )

@@ -75,6 +75,17 @@ def test_values_that_break_their_schema_are_seen_by_each_command(
         assert "--values" in capsys.readouterr().err
 
 
+def test_of_several_captures_the_evidence_says_which(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    golden = Path(__file__).parents[2] / "golden" / "findings"
+    some = [str(golden / "lag.gz"), str(golden / "denials.gz")]
+    assert main(["findings", *some, "--rule", "denials,classic-group"]) == 0
+    said = capsys.readouterr().out
+    assert "frame 53 of denials.gz, frame 71 of denials.gz" in said
+    assert "frame 88 of lag.gz" in said
+    assert main(["report", *some, "-o", str(tmp_path / "x.html")]) == 0
+    assert "frame 53 of denials.gz" in (tmp_path / "x.html").read_text()
+
+
 def test_those_of_some_topics(capsys: pytest.CaptureFixture[str]) -> None:
     lag = str(Path(__file__).parents[2] / "golden" / "findings" / "lag.gz")
     for topics, found in (("orders", {"orders"}), ("orders,clicks", {"orders", "clicks"}), ("none", set())):

@@ -1047,6 +1047,20 @@ def test_who_a_finding_is_about_says_what_each_name_is() -> None:
     assert findings.who(findings.Finding("lag", "high", "s", "a", 1).row()) == "-"
 
 
+def test_evidence_is_said_once_and_of_several_captures_with_the_capture() -> None:
+    one = findings.Finding("lag", "high", "s", "a", 1)
+    one.evidence = [("s3://key:secret@bucket/x/a.pcap", 1, 7), ("b.pcap", 1, 7), ("b.pcap", 1, 7), ("b.pcap", 2, None)]
+
+    def said(captures: int) -> str:
+        (column,) = (each for each in findings.shown(captures) if each.title == "evidence")
+        return column.text(one.row())
+
+    assert said(1) == "frame 7, connection 2"
+    assert said(2) == "frame 7 of a.pcap, frame 7 of b.pcap, connection 2 of b.pcap"
+    one.evidence += [("b.pcap", 1, 8), ("b.pcap", 1, 9)]
+    assert said(1) == "frame 7, connection 2, frame 8, …"
+
+
 def test_one_cause_is_one_finding() -> None:
     fenced = [*answers(2, "Produce", ["INVALID_PRODUCER_EPOCH"]), *answers(1, "EndTxn", ["PRODUCER_FENCED"])]
     (one,) = found("fenced-producers", rows("frames", fenced))
