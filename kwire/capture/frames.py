@@ -24,7 +24,7 @@ import numpy as np
 from kwire.errors import DecodeError, LimitError, UnsupportedVersionError
 from kwire.kernels.columns import Columns, Seen, columns_of, frame_columns
 from kwire.kernels.engine import MACHINE, Engine, choose
-from kwire.kernels.gathering import gather
+from kwire.kernels.gathering import gather, rows_of, weigh
 from kwire.kernels.judging import NOT_SUPPORTED, UNREADABLE, is_too_new, left_over
 from kwire.kernels.layouts import ABSENT, NO_TIME, Reason, Status, joined, taken
 from kwire.kernels.numbers import grown
@@ -284,13 +284,9 @@ class Frames:
 
     def with_body(self, kinds: Array) -> Array:
         """Which have their body, or a part of it, and are of a kind for which ``kinds`` has 1. Others have 0 there."""
-        return self.parts_of(kinds).view(bool)
-
-    def parts_of(self, kinds: Array) -> Array:
-        """What ``kinds`` (uint8) has for the kind of each that has its body, or a part of it (see ``with_body_of``)."""
-        found = np.empty(len(self), np.uint8)
-        choose(0)(with_body_of)(self.table, kinds, found)
-        return found
+        there = np.empty(len(self), np.uint8)
+        choose(0)(with_body_of)(self.table, kinds, there)
+        return there.view(bool)
 
     def chosen(self, rows: Array) -> Frames:
         """Some of them: the frames with these numbers, or a column that says which."""
@@ -402,19 +398,19 @@ class Gathered:
         """
         if not self._lookers:
             return
+        rows, counts = np.empty((len(self._lookers), len(frames)), np.int64), np.empty(len(self._lookers), np.int64)
+        total = choose(0)(rows_of)(frames.table, self._kinds, rows, counts)
         there, copied = np.zeros((2, len(frames)), bool)
-        parts = frames.parts_of(self._kinds)
-        for number, one in enumerate(self._lookers):
-            one.look(frames, np.flatnonzero(parts & 1 << number), there, copied)
-        size = int(frames["seen"][copied].sum())
-        alone = size > GATHERED_BYTES or frames.size < SMALL_WINDOW
+        for one, mine, count in zip(self._lookers, rows, counts.tolist(), strict=True):
+            one.look(frames, mine[:count], there, copied)
+        count, size = choose(0)(weigh)(frames.table, there, copied)
+        alone = size > GATHERED_BYTES or total < SMALL_WINDOW
         # Another table of connections may have others at the same place.
         if alone or (self._latest is not None and self._latest[0] is not frames._connections):
             yield from self.rest()
         if alone:
             yield frames
             return
-        count = int(np.count_nonzero(there))
         if count:
             table, data = np.empty(count, frames.table.dtype), np.empty(size, np.uint8)
             choose(0)(gather)(frames.table, frames.data, there, copied, self._size, table, data)

@@ -97,7 +97,7 @@ def _records() -> None:
 
     from kwire import log
     from kwire.kernels.engine import MACHINE
-    from kwire.kernels.gathering import REGISTERS, gather, of_transactions
+    from kwire.kernels.gathering import REGISTERS, gather, of_transactions, rows_of, sort_out, weigh
     from kwire.kernels.layouts import CONNECTION, FRAME
     from kwire.kernels.names import NameTable, fill_lookup
     from kwire.kernels.ordering import with_body_of
@@ -123,6 +123,9 @@ def _records() -> None:
     frames, found = np.zeros(0, FRAME), np.zeros((0, 1 + 2 * REGISTERS), np.int64)
     marks = np.zeros(1, np.uint8)
     MACHINE(gather)(frames, nothing, marks.view(bool)[:0], marks.view(bool)[:0], 0, frames, nothing)
+    MACHINE(rows_of)(frames, marks, np.zeros((0, 0), np.int64), none.copy())
+    MACHINE(weigh)(frames, marks.view(bool)[:0], marks.view(bool)[:0])
+    MACHINE(sort_out)(frames, none, marks, np.zeros(0, CONNECTION), none.copy(), none.copy())
     MACHINE(of_transactions)(nothing, found, none, frames, np.zeros(0, CONNECTION), marks, found.copy(), none.copy())
     MACHINE(with_body_of)(np.zeros(0, FRAME), np.zeros(1, np.uint8), np.zeros(0, np.uint8))
     MACHINE(uniform)(np.zeros((1, 1), np.int64), np.zeros(1, np.uint8))

@@ -17,10 +17,11 @@ from typing import Any, Final
 from kwire.kernels.engine import kernel
 from kwire.kernels.layouts import ABSENT
 from kwire.kernels.numbers import copy, i16, i32, i64, int64
+from kwire.kernels.ordering import body_of
 
 __all__ = [
     "HELD", "REGISTERS", "R_ERROR", "R_INDEX", "R_OFFSET", "R_RECORDS", "R_TOPIC", "R_TOPIC_ID", "R_TXN",
-    "R_WATERMARK", "TOLD", "WRITES", "gather", "mark_of", "of_transactions",
+    "R_WATERMARK", "TOLD", "WRITES", "gather", "mark_of", "of_transactions", "rows_of", "sort_out", "weigh",
 ]  # fmt: skip
 
 Array = Any
@@ -58,6 +59,67 @@ def gather(rows: Array, data: Array, there: Array, copied: Array, begin: int, ta
         table[n] = row
         table[n].off = place
         n += 1
+
+
+@kernel
+def rows_of(frames: Array, kinds: Array, rows: Array, counts: Array) -> int:
+    """Fills each of ``rows`` with the frames of which ``kinds`` has its bit (``body_of``), and ``counts`` with how many
+    these are. Returns how many bytes of all frames there are."""
+    for j in range(counts.shape[0]):
+        counts[j] = 0
+    size = int64(0)
+    for k in range(frames.shape[0]):
+        size += frames[k].seen
+        bits = body_of(frames[k], kinds)
+        for j in range(counts.shape[0]):
+            if bits >> j & 1:
+                rows[j, counts[j]] = k
+                counts[j] += 1
+    return size
+
+
+@kernel
+def weigh(frames: Array, there: Array, copied: Array) -> tuple[int, int]:
+    """How many frames are ``there``, and how many bytes are ``copied``."""
+    count, size = int64(0), int64(0)
+    for k in range(frames.shape[0]):
+        count += there[k]
+        if copied[k]:
+            size += frames[k].seen
+    return count, size
+
+
+@kernel
+def sort_out(
+    frames: Array, rows: Array, part_of: Array, connections: Array, known: Array, sorted_: Array
+) -> tuple[int, int, bool]:
+    """Fills ``sorted_`` with ``rows`` by their parts, 1 to 3: ``part_of`` has that of each kind of message. Returns
+    where the second and the third part begin, and whether the second has a connection that ``known`` may not have.
+
+    ``known``: numbers of connections by their lower bits. It has a power of 2 of places.
+    """
+    first, second, n = int64(0), int64(0), int64(0)
+    for k in range(rows.shape[0]):
+        part = part_of[2 * frames[rows[k]].api + frames[rows[k]].response]
+        first += part == 1
+        second += part == 2
+    at, new = int64(0), False
+    to, last = first, first + second
+    for k in range(rows.shape[0]):
+        row = frames[rows[k]]
+        part = part_of[2 * row.api + row.response]
+        if part == 1:
+            sorted_[at] = rows[k]
+            at += 1
+        elif part == 2:
+            number = connections[row.slot].number
+            new = new or known[number & (known.shape[0] - 1)] != number
+            sorted_[to] = rows[k]
+            to += 1
+        else:
+            sorted_[last + n] = rows[k]
+            n += 1
+    return first, first + second, new
 
 
 @kernel

@@ -15,7 +15,7 @@ from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Status
 from kwire.kernels.numbers import int64, prefetch
 from kwire.kernels.tracking import FARTHEST_AHEAD, MOST_WINDOW
 
-__all__ = ["by_order", "tell_the_rest", "with_body_of"]
+__all__ = ["body_of", "by_order", "tell_the_rest", "with_body_of"]
 
 Array = Any
 
@@ -82,18 +82,23 @@ def by_order(
 
 
 @kernel
-def with_body_of(rows: Array, kinds: Array, there: Array) -> None:
-    """``there`` becomes what ``kinds`` has for the rows whose body the capture has, or a part of it. Else it becomes 0.
+def body_of(row: Any, kinds: Array) -> int:
+    """What ``kinds`` has for the kind of a row whose body the capture has, or a part of it. Else 0.
 
     ``kinds`` is by twice the API key, one more for responses. It has 0 for those after its end.
     """
+    kind = 2 * row.api + row.response
+    status = row.status
+    in_part = (status == Status.CUT_OFF or status == Status.GAP) and row.off >= 0
+    known = 0 <= kind < kinds.shape[0] and (status == Status.OK or in_part)
+    return int64(kinds[kind]) if known else int64(0)
+
+
+@kernel
+def with_body_of(rows: Array, kinds: Array, there: Array) -> None:
+    """``there`` becomes ``body_of`` each row."""
     for k in range(rows.shape[0]):
-        row = rows[k]
-        kind = 2 * row.api + row.response
-        status = row.status
-        in_part = (status == Status.CUT_OFF or status == Status.GAP) and row.off >= 0
-        known = 0 <= kind < kinds.shape[0] and (status == Status.OK or in_part)
-        there[k] = kinds[kind] if known else 0
+        there[k] = body_of(rows[k], kinds)
 
 
 @kernel

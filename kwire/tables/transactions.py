@@ -43,6 +43,7 @@ from kwire.kernels.gathering import (
     WRITES,
     mark_of,
     of_transactions,
+    sort_out,
 )  # fmt: skip
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
@@ -139,6 +140,8 @@ _LARGEST: Final = 512
 """and bytes of the largest of them."""
 _BATCHED: Final = 4
 """The version of AddPartitionsToTxn from which brokers send it, for several transactions."""
+_KNOWN: Final = 1 << 10
+"""Connections that are known at once to be remembered."""
 _MARKS: Final = 1 << 16
 """Places of marks."""
 _MOST_ASKED: Final = 1 << 14
@@ -303,6 +306,8 @@ class Steps:
         self._copies = Copies(_TEXTS_OF)
         self._waiting: list[tuple[Array, Array]] = []
         """Numbers of frames, and what was found in them: ``_KIND`` in place of a job."""
+        self._known = np.full(_KNOWN, -1)
+        """Connections whose isolation is remembered, by their lower bits: some of them."""
         self._marks = np.zeros(_MARKS, np.uint8)
         """1 for requests of transactions that wait or are among them, and for some others (``mark_of``)."""
         self._mark_again()
@@ -313,12 +318,13 @@ class Steps:
         there[speaking] = copied[speaking] = True
         if not frames.all_whole:
             there |= _LOST[frames["status"]]
-        part = _PART_OF[2 * frames["api"][rows] + frames["response"][rows]]
-        controls = rows[part == _IS_CONTROL]
-        there[controls] = copied[controls] = True
-        self._learn_isolation(frames, rows[part == _IS_FETCH])
+        parts = np.empty(len(rows), np.int64)
+        first, second, new = choose(0)(sort_out)(frames.table, rows, _PART_OF, frames.connections, self._known, parts)
+        there[parts[second:]] = copied[parts[second:]] = True
+        if new:
+            self._learn_isolation(frames, parts[first:second])
         # A large request has many partitions without a batch.
-        for of_job, said, _ in self._programs.parts(frames, rows[part == _IS_DATA], MOST_ROWS):
+        for of_job, said, _ in self._programs.parts(frames, parts[:first], MOST_ROWS):
             if len(said):
                 there[self._keep(frames, said, of_job)] = True
 
@@ -517,6 +523,8 @@ class Steps:
         """All that a client fetches on a connection it fetches with one isolation."""
         numbers = frames.of_connections("number", frames["slot"][asked])
         new = set(numbers.tolist()).difference(self._readers)
+        known = numbers[[one not in new for one in numbers.tolist()]]
+        self._known[known & (_KNOWN - 1)] = known
         if not new or len(self._readers) >= _MOST_READERS:
             return
         knows = frames["version"][asked] >= _FIRST[ApiKey.FETCH, 1]
@@ -557,7 +565,7 @@ def _step(head: _Head, said: _Said) -> Step:
 
 _TEXTS_OF: Final = (R_TOPIC, R_TOPIC_ID, R_TXN)
 _CONTROLS: Final = _kinds(*((api, response) for api in _CONTROL for response in (0, 1)))
-_IS_DATA, _IS_FETCH, _IS_CONTROL = range(1, 4)
+_IS_DATA, _IS_FETCH, _IS_CONTROL = range(1, 4)  # in the order of ``sort_out``
 _PART_OF: Final = np.zeros(len(_CONTROLS), np.uint8)
 """By kind of message: what it is here."""
 _PART_OF[_CONTROLS == 1] = _IS_CONTROL
