@@ -294,6 +294,9 @@ class Deliveries:
 
     def _taken(self, first: int, last: int, member: str | None = None) -> list[_Range]:
         """Takes a range out of what is held (by a member): the parts that were."""
+        whole = self.held.get(first)
+        if whole is not None and whole.last == last and (member is None or whole.member == member):
+            return [self._drop(whole)]
         found = []
         low, high = bisect_right(self._firsts, first), bisect_right(self._firsts, last)
         for one in [self.held[each] for each in self._firsts[max(low - 1, 0) : high]]:

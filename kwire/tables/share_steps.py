@@ -109,6 +109,8 @@ class ShareColumns:
         self._spelled = Spelled()
         self._waiting: list[tuple[Array, Array]] = []
         """Numbers of frames, and what was found in them."""
+        self._n_waiting = 0
+        """How much that is."""
 
     def look(self, frames: Frames, rows: Array) -> Array:
         """Looks at rows of ``frames``, for ``__call__``. Gives those of them that have to be decoded."""
@@ -123,12 +125,13 @@ class ShareColumns:
         if len(right):
             self._copies.copy(frames.data, found)
             self._waiting.append((frames.numbers[right], found))
+            self._n_waiting += len(found)
         return rows[:0] if len(right) == len(rows) else np.setdiff1d(rows, right, assume_unique=True)
 
     @property
     def full(self) -> bool:
         """Whether what waits takes much memory."""
-        return self._copies.size > _MOST_COPIED or sum(len(one[1]) for one in self._waiting) > _MOST_ROWS
+        return self._n_waiting > _MOST_ROWS or self._copies.size > _MOST_COPIED
 
     def __call__(
         self, frames: Frames, rows: Array, names: Callable[[UUID, int], str | None], *, steady: bool = False
@@ -143,6 +146,7 @@ class ShareColumns:
         # Jobs count in the frames of their window.
         before = np.cumsum([0, *(len(one[0]) for one in ready[:-1])])
         found = np.concatenate([one[1] for one in ready])
+        self._n_waiting -= len(found)
         job_column(found)[:] += np.repeat(before, [len(one[1]) for one in ready])
         places = np.searchsorted(numbers, np.concatenate([one[0] for one in ready]))
         jobs = _Jobs(places.tolist(), frames["response"][rows[places]] == 1, numbers[places].tolist())

@@ -306,6 +306,8 @@ class Steps:
         self._copies = Copies(_TEXTS_OF)
         self._waiting: list[tuple[Array, Array]] = []
         """Numbers of frames, and what was found in them: ``_KIND`` in place of a job."""
+        self._n_waiting = 0
+        """How much that is."""
         self._known = np.full(_KNOWN, -1)
         """Connections whose isolation is remembered, by their lower bits: some of them."""
         self._marks = np.zeros(_MARKS, np.uint8)
@@ -345,13 +347,14 @@ class Steps:
             kept = kept[:count].copy()
             self._copies.copy(frames.data, kept)
             self._waiting.append((frames.numbers[places[:count]], kept))
+            self._n_waiting += count
             self._n_marked += writes
         return places[:count]
 
     @property
     def full(self) -> bool:
         """Whether what waits takes much memory."""
-        return self._copies.size > GATHERED_BYTES or sum(len(one[1]) for one in self._waiting) > MOST_ROWS
+        return self._n_waiting > MOST_ROWS or self._copies.size > GATHERED_BYTES
 
     def of(self, frames: Frames) -> list[tuple[int, int, Step | Write]]:
         """The steps of frames that were looked at, each with its frame and its place there. A ``Write`` is there twice:
@@ -367,6 +370,7 @@ class Steps:
         if ready:
             of_frame = np.searchsorted(numbers, np.concatenate([one[0] for one in ready]))
             said = np.concatenate([one[1] for one in ready])
+            self._n_waiting -= len(said)
             kind = job_column(said)
             asks, told, held = (np.flatnonzero(kind == one) for one in (WRITES, TOLD, HELD))
             yield from self._produced_in(frames, (said[asks], of_frame[asks]), (said[told], of_frame[told]))
