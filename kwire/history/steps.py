@@ -336,7 +336,8 @@ class Window:
         lists, capture = self.lists, self._steps.capture
         times = [None if time == NO_TIME else time for time in lists.times]
         ids = [0 if id_ == ABSENT else id_ for id_ in lists.ids]
-        ends = map(self.ends, range(len(self)))
+        kept = self._steps.ends
+        ends = [kept.get(key) or self.ends(number) for number, key in enumerate(self._about)]
         return [
             (capture, connection, frame, time, client, broker, bool(kind & 1), kind >> 1, version, id_, size)
             for connection, frame, time, (client, broker), kind, version, id_, size in zip(

@@ -199,9 +199,11 @@ class _Texts:
 
     def of(self, at: int, length: int) -> str | None:
         """The text there. None for a negative length."""
-        if (at, length) not in self._texts:
-            self._texts[at, length] = self._spelled.text(self.data, at, length)
-        return self._texts[at, length]
+        key = (at, length)
+        found = self._texts.get(key)
+        if found is None:
+            found = self._texts[key] = self._spelled.text(self.data, at, length)
+        return found
 
     def types(self, one: list[int], length: int) -> tuple[int, int, list[int]]:
         """A range with the types of its offsets."""
