@@ -19,8 +19,11 @@ from kwire.kernels.gathering import (
     gather,
     mark_of,
     of_transactions,
+    rows_of,
+    sort_out,
+    weigh,
 )  # fmt: skip
-from kwire.kernels.layouts import ABSENT, CONNECTION, FRAME
+from kwire.kernels.layouts import ABSENT, CONNECTION, FRAME, Status
 
 
 def frames(count: int) -> np.ndarray:
@@ -48,6 +51,35 @@ def test_bytes_that_a_frame_does_not_have_are_not_read(engine: Engine) -> None:
     kept = np.full(4, 9, np.uint8)
     engine(gather)(rows, np.zeros(4, np.uint8), np.ones(1, bool), np.ones(1, bool), 0, np.empty(1, FRAME), kept)
     assert kept.tolist() == [9, 9, 9, 9]
+
+
+def test_each_looker_is_given_the_frames_of_its_kinds_that_have_a_body(engine: Engine) -> None:
+    rows = frames(6)
+    rows["api"], rows["response"] = [0, 1, 1, 9, 0, ABSENT], [0, 1, 1, 0, 0, 0]
+    rows["status"] = [Status.OK, Status.OK, Status.CUT_OFF, Status.OK, Status.MALFORMED, Status.OK]
+    kinds = np.array([1, 0, 0, 6], np.uint8)
+    found, counts = np.full((3, 6), -1), np.full(3, 9)
+    assert engine(rows_of)(rows, kinds, found, counts) == 21
+    assert [one[:count].tolist() for one, count in zip(found, counts.tolist(), strict=True)] == [[0], [1, 2], [1, 2]]
+    there, copied = np.array([1, 0, 1, 0, 0, 1], bool), np.array([0, 0, 1, 0, 0, 1], bool)
+    assert engine(weigh)(rows, there, copied) == (3, 9)
+
+
+def test_frames_are_sorted_out_by_what_they_are_and_new_connections_are_told(engine: Engine) -> None:
+    rows = frames(6)
+    rows["api"], rows["slot"] = [2, 0, 1, 0, 2, 1], [0, 0, 0, 1, 1, 1]
+    connections = np.zeros(2, CONNECTION)
+    connections["number"] = [4, 9]
+    part_of = np.array([1, 0, 2, 0, 3, 0], np.uint8)
+    given, known, out = np.arange(6), np.full(4, -1), np.full(6, -1)
+    assert engine(sort_out)(rows, given, part_of, connections, known, out) == (2, 4, True)
+    assert out.tolist() == [1, 3, 2, 5, 0, 4]
+    for number, new in ((4, True), (9, False)):
+        known[number % 4] = number
+        assert engine(sort_out)(rows, given, part_of, connections, known, out) == (2, 4, new)
+    # Another connection with the same lower bits is none that is known.
+    known[0] = 8
+    assert engine(sort_out)(rows, given, part_of, connections, known, out)[2]
 
 
 def batch(count: int, producer: int, epoch: int, *, more: int = 0, magic: int = 2) -> bytes:
