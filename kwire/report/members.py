@@ -31,7 +31,7 @@ MOST_PARTITIONS: Final = 1 << 15
 
 _COLUMNS: Final = (
     "group_id", "event", "member_id", "group_instance_id", "client_id", "client_host", "partitions", "gained", "lost",
-    "duration_ms", "cause", "cause_member_id", "cause_frame",
+    "duration_ms", "cause", "cause_member_id", "cause_capture", "cause_frame",
 )  # fmt: skip
 TABLES: Final[dict[str, Sequence[str]]] = {"group_events": ("timestamp", "status", *_COLUMNS)}
 """The table that is read, with its columns."""
@@ -110,6 +110,7 @@ class Rebalance:
     cause: str
     member: str | None
     frame: int | None
+    capture: str | None
     took_ms: float | None = None
 
 
@@ -156,7 +157,8 @@ class Members:
                 one.rebalances.begin(time)
                 if len(one.rebalances.spans) > before:
                     why = row["cause"] or "not_in_capture"
-                    one.whys.append(Rebalance(time, why, row["cause_member_id"], row["cause_frame"]))
+                    where = row["cause_frame"], row["cause_capture"]
+                    one.whys.append(Rebalance(time, why, row["cause_member_id"], *where))
             elif event == "rebalance_ended":
                 if one.rebalances.open and not one.rebalances.more:
                     one.whys[-1].took_ms = row["duration_ms"]

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kwire import __version__
-from kwire.naming import counted
+from kwire.naming import counted, public
 from kwire.report import audit, changes, findings, lineage
 from kwire.report.contents import Contents
 from kwire.report.flows import ENDS
@@ -613,12 +613,14 @@ class _Page:
             {
                 "group": group, "began": time_text(one.time), "took": one.took_ms, "cause": one.cause.replace("_", " "),
                 "who": courses.who(group, one.member), "member": one.member, "frame": one.frame,
+                "capture": one.capture and public(one.capture).rpartition("/")[2],
             }
             for group, one in every
         ]  # fmt: skip
         more = sum(one.rebalances.more for one in courses.groups.values())
         if rows:
-            part.table("Rebalances", _REBALANCES, rows, more, "Whose request began each, and the frame of that.")
+            columns = [*_REBALANCES, *([_text("capture")] if self.captures > 1 else [])]
+            part.table("Rebalances", columns, rows, more, "Whose request began each, and the frame of that.")
 
     def _transactions(self) -> _Part:
         flows = self.over.flows

@@ -389,15 +389,18 @@ class Group(Story):
                 self.topics[one["topic_id"]] = one["topic"]
         if event == "rebalance_began":
             why = self.causes.setdefault(row["cause"] or "not_in_capture", {})
-            why[row["cause_member_id"]] = why.get(row["cause_member_id"], 0) + 1
+            by = row["cause_member_id"]
+            by = by if by in why or len(why) < _MOST_OTHERS else None
+            why[by] = why.get(by, 0) + 1
+        # As texts partitions take little memory.
+        row["moved"] = list(group_events.moves(row))
+        del row["gained"], row["lost"]
         where = row["capture"], row["connection"], row["frame"]
         self.say(Line(row["timestamp"], event.replace("_", " "), None, None, *where), row)
 
     def worded(self, line: Line, row: dict[str, Any]) -> Line:
-        for one in (*(row["gained"] or ()), *(row["lost"] or ())):
-            one["topic"] = one["topic"] or self.topics.get(one["topic_id"])
-        moved = _MOVED.text({"gained": None, "lost": None, **row})
-        said = [moved] if moved != _MOVED.empty else []
+        some = [(sign, self.topics.get(topic, topic), parts) for sign, topic, parts in row["moved"]]
+        said = [group_events.moved(some)] if some else []
         said += [] if row["epoch"] is None else [f"epoch {row['epoch']}"]
         said += [] if row["duration_ms"] is None else [f"took {row['duration_ms']:.1f} ms"]
         if row["cause"]:
@@ -452,8 +455,6 @@ _OUTCOMES: Final = {
     "expired": "not acknowledged in time", "refused": "acknowledged too late", "renewed": "got more time",
 }  # fmt: skip
 """What became of a delivery to a share group, in words for people."""
-_MOVED: Final = next(one for one in group_events.TABLE.shown if one.title == "partitions")
-"""What shows partitions that a member got and lost."""
 _OF_THE_GROUP: Final = ("rebalance_began", "rebalance_ended", "epoch_bumped")
 """Events that are of no member, whoever is told of them."""
 _LESS: Final = (*_OF_THE_GROUP, "synced")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from kwire.tables.definition import ByRow, CaptureTable
 from kwire.tables.histories import AFTER, BEFORE, STEP, maker
 from kwire.tables.showing import Column
 
-__all__ = ["PARTITIONS", "SCHEMA", "TABLE", "ranges"]
+__all__ = ["PARTITIONS", "SCHEMA", "TABLE", "moved", "moves", "ranges"]
 
 PARTITIONS: Final = pa.list_(
     pa.field(
@@ -67,16 +67,19 @@ def _who(row: showing.Row) -> str:
     return showing.plain("group_instance_id" if row["group_instance_id"] is not None else "member_id")(row)
 
 
-def _moved(row: showing.Row) -> str:
-    """Partitions that were gained and lost."""
-    said = []
+def moves(row: showing.Row) -> Iterator[tuple[str, str, str]]:
+    """Partitions that were gained and lost: ``+`` or ``-``, the topic or its id, and the numbers as a text."""
     for sign, name in (("+", "gained"), ("-", "lost")):
         by: dict[str, list[int]] = {}
         for one in row[name] or ():
             what = one["topic"] or one["topic_id"] or one["subtopology"]
             by.setdefault(what, []).append(one["partition"])
-        said += [f"{sign}{showing.readable(what)}[{ranges(parts)}]" for what, parts in by.items()]
-    return " ".join(said) or "-"
+        yield from ((sign, what, ranges(parts)) for what, parts in by.items())
+
+
+def moved(some: Iterable[tuple[str, str, str]]) -> str:
+    """Moves as a text: ``+orders[0-2] -orders[5]``."""
+    return " ".join(f"{sign}{showing.readable(what)}[{parts}]" for sign, what, parts in some) or "-"
 
 
 def ranges(numbers: Iterable[int]) -> str:
@@ -119,7 +122,7 @@ TABLE: Final = CaptureTable(
         Column("member", _who, shrink=12),
         Column("client_id", showing.plain("client_id"), shrink=8),
         Column("epoch", showing.plain("epoch"), right=True),
-        Column("partitions", _moved, shrink=16),
+        Column("partitions", lambda row: moved(moves(row)), shrink=16),
         Column("ms", _took, right=True),
         Column("cause", _cause, shrink=14, wrap=True),
         Column("error", showing.plain("error_name"), shrink=12),

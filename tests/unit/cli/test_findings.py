@@ -83,7 +83,9 @@ def test_of_several_captures_the_evidence_says_which(tmp_path: Path, capsys: pyt
     assert "frame 53 of denials.gz, frame 71 of denials.gz" in said
     assert "frame 88 of lag.gz" in said
     assert main(["report", *some, "-o", str(tmp_path / "x.html")]) == 0
-    assert "frame 53 of denials.gz" in (tmp_path / "x.html").read_text()
+    page = (tmp_path / "x.html").read_text()
+    assert "frame 53 of denials.gz" in page
+    assert "<td>lag.gz</td>" in page
 
 
 def test_those_of_some_topics(capsys: pytest.CaptureFixture[str]) -> None:
