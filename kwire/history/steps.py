@@ -497,4 +497,7 @@ def shown(name: str) -> str:
 
 def topic_of(id_: UUID, names: Names) -> list[str | None]:
     """A topic that a message names by its id: [name if it is known, id as text]."""
-    return [None, None] if id_ == ZERO_UUID else [names(id_), uuid_text(id_)]
+    if id_ == ZERO_UUID:
+        return [None, None]
+    name = names(id_)
+    return [None if name is None else shown(name), uuid_text(id_)]

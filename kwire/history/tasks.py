@@ -20,7 +20,7 @@ from typing import Any, Final
 from kwire import stored
 from kwire.history.fold import GIVEN_UP, Fold, History, Row
 from kwire.history.members import MS
-from kwire.history.steps import Names, Reader, Said, Step, kind_of
+from kwire.history.steps import Names, Reader, Said, Step, kind_of, shown
 from kwire.protocol.error_codes import ErrorCode
 from kwire.schema.keys import ApiKey
 
@@ -195,7 +195,7 @@ class Tasks(Fold):
             "process_id": one.process,
             "endpoint": one.endpoint,
             "role": role,
-            "subtopology": subtopology,
+            "subtopology": shown(subtopology),
             "partition": partition,
             "topology_epoch": self.topology,
             "epoch": since.epoch,

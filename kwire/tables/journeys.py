@@ -27,6 +27,7 @@ from kwire import stored
 from kwire.capture.frames import Frames
 from kwire.errors import KwireError
 from kwire.history.journeys import EVENT, NONE, Journeys, Kind, Way, check, chosen, joined
+from kwire.history.steps import shown
 from kwire.kernels.engine import choose
 from kwire.kernels.layouts import ABSENT, NO_TIME, Status
 from kwire.kernels.partitions import count_records
@@ -554,7 +555,7 @@ class _Maker(Maker):
         if name == API:
             return pa.array(np.where(way == Way.UNDELIVERED, ApiKey.PRODUCE, ApiKey.FETCH).astype(np.int16))
         if name == "topic":
-            return _texts(self._state.topics.known, rows["part"] >> 32)
+            return _texts(self._state.topics.known, rows["part"] >> 32, shown)
         if name == "partition":
             return pa.array((rows["part"] & 0xFFFFFFFF).astype(np.uint32).view(np.int32))
         if name in ("first_offset", "last_offset"):
@@ -642,9 +643,10 @@ def _renamed(old: int, new: int, parts: Array) -> Array:
     return np.where(parts >> 32 == old, parts + ((new - old) << 32), parts)
 
 
-def _texts(known: Sequence[str | None], numbers: Array) -> Any:
+def _texts(known: Sequence[str | None], numbers: Array, said: Callable[[str], str] = str) -> Any:
     distinct, which = np.unique(numbers, return_inverse=True)
-    return columns.pick([None if one < 0 else known[one] for one in distinct.tolist()], which)
+    texts = [None if one < 0 else known[one] for one in distinct.tolist()]
+    return columns.pick([None if one is None else said(one) for one in texts], which)
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 
 from kwire.capture.frames import Frames
 from kwire.history.shares import acks_of
-from kwire.history.steps import Found
+from kwire.history.steps import Found, shown
 from kwire.kernels.layouts import ABSENT, Status
 from kwire.kernels.programs import Each, Program, compile_program, job_column
 from kwire.schema.keys import ApiKey
@@ -215,7 +215,8 @@ class _Texts:
         there = self._topics.get(at)
         if there is None:
             found = self._spelled.id(self.data, at)
-            there = [None, None] if found is None else [self._names(found[0], frame), found[1]]
+            name = None if found is None else self._names(found[0], frame)
+            there = [None if name is None else shown(name), None if found is None else found[1]]
             if self._steady:
                 self._topics[at] = there
         return there
