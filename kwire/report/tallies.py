@@ -410,18 +410,26 @@ class Tally:
         for step, count in other.steps.items():
             self.steps[step] = self.steps.get(step, 0) + count
 
-    @property
-    def busiest(self) -> int:
-        """The most in a minute."""
-        most = now = first = 0
+    def _minutes(self) -> Iterator[tuple[int, int, int]]:
+        """The first and last step of each minute, and how often it was in these."""
+        now = first = 0
         order = sorted(self.steps)
         for step in order:
             now += self.steps[step]
             while order[first] <= step - _STEPS:
                 now -= self.steps[order[first]]
                 first += 1
-            most = max(most, now)
-        return most
+            yield order[first], step, now
+
+    @property
+    def busiest(self) -> int:
+        """The most in a minute."""
+        return max((count for *_, count in self._minutes()), default=0)
+
+    def busy(self, limit: int) -> tuple[int, int] | None:
+        """From when to when there were minutes with so many, in microseconds since 1970."""
+        found = [(first, last) for first, last, count in self._minutes() if count >= limit]
+        return (found[0][0] * _STEP, found[-1][1] * _STEP + _STEP) if found else None
 
     def seen(self) -> dict[str, Any]:
         """What a finding says of it."""

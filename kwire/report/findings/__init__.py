@@ -247,10 +247,11 @@ def _without_explained(found: list[Finding]) -> list[Finding]:
             causes.setdefault((rule, one.client_host, one.client_id), []).append(one)
 
     def explained(one: Finding) -> bool:
+        first, last = one.busy or (one.first_seen or 0, one.last_seen or 0)
         return any(
             (one.topic == cause.topic or None in (one.topic, cause.topic))
-            and (one.first_seen or 0) >= (cause.first_seen or 0) - _AROUND
-            and (one.last_seen or 0) <= (cause.last_seen or 0) + _AROUND
+            and first >= (cause.first_seen or 0) - _AROUND
+            and last <= (cause.last_seen or 0) + _AROUND
             for cause in causes.get((one.rule, one.client_host, one.client_id), ())
         )
 

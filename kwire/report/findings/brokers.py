@@ -379,31 +379,36 @@ class Offline(Rule[Limits]):
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
         self._led = Tallies(*self._PLACE)
-        """Where partitions that had no leader have one."""
+        """Where partitions that had no leader have one again."""
 
     def take(self, name: str, rows: Rows) -> None:
         told = rows.where(api_name="Metadata", direction="response", status="ok")
         told = told[rows.valid("partition")[told]]
         offline = rows.mask("error", "LEADER_NOT_AVAILABLE")[told]
+        if not self.tallies.kept and not offline.any():
+            return
+        of = rows.numbers(self._PLACE, told)
+        first = np.full(int(of.max(initial=-1)) + 1, len(told))
+        np.minimum.at(first, of[offline], np.flatnonzero(offline))
+        known = among(rows.part(self._PLACE, told), self.tallies.totals().keys) >= 0
+        self._led.add(rows, told[~offline & (known | (np.arange(len(told)) > first[of]))])
         self.tallies.add(rows, told[offline])
-        if self.tallies.kept:
-            places = self.tallies.totals().keys
-            led = told[~offline]
-            self._led.add(rows, led[among(rows.part(self._PLACE, led), places) >= 0])
 
     def findings(self) -> Iterator[Finding]:
         led = dict(self._led.items())
-        topics: dict[tuple[Any, ...], tuple[Tally, dict[int, int]]] = {}
+        topics: dict[tuple[Any, ...], tuple[Tally, dict[int, float]]] = {}
         for (host, client, topic, partition), one in self.tallies.items():
             fine = led.get((host, client, topic, partition), Tally())
-            seconds, _ = _longest(sorted(one.steps), sorted(fine.steps), one.steps)
+            seconds: float = _longest(sorted(one.steps), sorted(fine.steps), one.steps)[0]
+            if fine.first is None or fine.first > (one.last or 0):
+                seconds = ((one.last or 0) - (one.first or 0)) / 1e6
             if seconds >= self.limits.offline_seconds:
                 tally, partitions = topics.setdefault((host, client, topic), (Tally(), {}))
                 tally.join(one)
                 partitions[partition] = seconds
         for (host, client, topic), (tally, partitions) in topics.items():
             some = "a partition" if len(partitions) == 1 else f"{len(partitions)} partitions"
-            said = f"Metadata responses said for {max(partitions.values())} s that {some} had no leader"
+            said = f"Metadata responses said for {max(partitions.values()):.0f} s that {some} had no leader"
             only = next(iter(partitions)) if len(partitions) == 1 else None
             yield self.found(said, tally, client_host=host, client_id=client, topic=topic, partition=only)
 

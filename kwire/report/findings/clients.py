@@ -90,7 +90,7 @@ class Metadata(Rule[Limits]):
             one = found.tally
             if one.busiest >= limit:
                 said = f"{one.count} Metadata requests, {one.busiest} in a minute"
-                yield self.found(said, one, client_host=host, client_id=client, **found.who)
+                yield self.found(said, one, client_host=host, client_id=client, busy=one.busy(limit), **found.who)
 
 
 LOOKUPS: Final = (
@@ -125,7 +125,7 @@ class Lookups(Rule[Limits]):
             one = found.tally
             if one.busiest >= limit:
                 said = f"{one.count} {api} requests, {one.busiest} in a minute"
-                yield self.found(said, one, client_host=host, client_id=client, **found.who)
+                yield self.found(said, one, client_host=host, client_id=client, busy=one.busy(limit), **found.who)
 
 
 class Churn(Rule[Limits]):
@@ -147,7 +147,8 @@ class Churn(Rule[Limits]):
         for (host, client), one in self.tallies.items(self.tallies.totals().count >= limit):
             if one.busiest >= limit:
                 said = f"{one.count} connections, {one.busiest} in a minute"
-                yield self.found(said, one, client_host=host, client_id=client)
+                busy = one.busy(self.limits.connections)
+                yield self.found(said, one, client_host=host, client_id=client, busy=busy)
 
 
 class ProducerPerMessage(Rule[Limits]):

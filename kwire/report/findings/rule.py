@@ -105,6 +105,8 @@ class Finding:
     """Capture and connection of one process, where several have this client_id."""
     explains: tuple[str, ...] = ()
     """Rules whose findings about the same client, at the same time, have the same cause."""
+    busy: tuple[int, int] | None = None
+    """When it was too often, where the same in ordinary life counts as well."""
 
     def row(self) -> dict[str, Any]:
         """As a row of ``SCHEMA``."""

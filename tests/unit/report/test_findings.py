@@ -1464,7 +1464,35 @@ def test_clients_that_wait_for_a_leader_do_not_ask_stale_ones() -> None:
     finder.add(*rows("partitions", parts))
     (one,) = finder.result()
     assert (one.rule, one.client_id, one.topic, one.partition) == ("offline-partitions", "one", "t", None)
-    assert "for 40 s that 2 partitions had no leader" in one.summary
+    assert "for 45 s that 2 partitions had no leader" in one.summary
+
+
+def test_a_storm_is_explained_by_what_happened_while_it_was_one() -> None:
+    def storm(at: float) -> list[str]:
+        finder = Finder(["offline-partitions", "metadata-storm"])
+        often = [{"api_name": "Metadata", "at": at + k * 0.3} for k in range(100)]
+        # Some requests of ordinary life, long before.
+        finder.add(*rows("frames", [*({"api_name": "Metadata", "at": k} for k in range(3)), *often]))
+        led = leaders((0, 1), *((400 + k * 0.5, None) for k in range(61)), (430.5, 1))
+        for part in parts(rows("partitions", led)[1]):
+            finder.add("partitions", part)
+        return [one.rule for one in finder.result()]
+
+    assert storm(400) == ["offline-partitions"]
+    assert storm(200) == ["offline-partitions", "metadata-storm"]
+
+
+def test_the_time_without_a_leader_is_that_of_responses() -> None:
+    def seconds(*told_: tuple[float, int | None]) -> list[str]:
+        return [
+            one.summary.split(" that")[0] for one in found("offline-partitions", rows("partitions", leaders(*told_)))
+        ]
+
+    without = [(at / 2, None) for at in range(2, 64)]
+    assert seconds((0, 1), *without, (32, 1)) == ["Metadata responses said for 30 s"]
+    # A topic that is made, and a leader between.
+    assert seconds((0, 1), *without[:50], (32, 1)) == []
+    assert seconds((0, None), (0.5, 1), (31, None), (32, 1)) == []
 
 
 def test_a_script_that_writes_to_several_leaders_is_one_producer() -> None:
