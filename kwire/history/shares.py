@@ -174,8 +174,8 @@ class Deliveries:
 
     def __init__(self, owner: str, place: _Place) -> None:
         self.owner = owner
-        id_, self.partition = place
-        self.topic: list[str | None] = [None, id_]
+        self.topic: list[str | None] = [None, place[0]]
+        self.partition: int = place[1]
         self.held: dict[int, _Range] = {}
         """Ranges that members have, by their first offsets. No two have an offset in common."""
         self._firsts: list[int] = []
