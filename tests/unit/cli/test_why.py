@@ -153,8 +153,9 @@ def test_a_name_that_is_not_utf_8_is_that_of_the_tables(
 
 
 def test_members_are_named_by_their_client_and_host_also_where_they_are_a_cause(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     assert main(["why", "--group", "consumer", "--format", "json", GROUPS]) == 0
     said = json.loads(capsys.readouterr().out)
     first, second = (
