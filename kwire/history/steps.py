@@ -240,6 +240,8 @@ class Window:
         self.kinds: Array = 2 * table["api"] + table["response"]
         self.times: Array = table["time"]
         """NO_TIME where the capture states none."""
+        self._n_heads = 0
+        """How many frames were asked for one by one."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -268,11 +270,6 @@ class Window:
         return Lists(self.connections.tolist(), self.pairs.tolist(), self.kinds.tolist(), *columns)
 
     @cached_property
-    def _about(self) -> list[tuple[int, int, int]]:
-        sides, clients = self._table["client_side"].tolist(), self._table["client"].tolist()
-        return list(zip(self.connections.tolist(), sides, clients, strict=True))
-
-    @cached_property
     def alike(self) -> Array:
         """A number for each body that says the same. -1 where nothing of it is remembered."""
         table = self._table
@@ -292,7 +289,8 @@ class Window:
 
     def ends(self, number: int) -> Ends:
         """Client and broker of a frame, as ``Step`` has them."""
-        key, kept = self._about[number], self._steps.ends
+        row = self._table[number]
+        key, kept = (int(self.connections[number]), int(row["client_side"]), int(row["client"])), self._steps.ends
         both = kept.get(key)
         if both is None:
             _, side, client = key
@@ -307,9 +305,9 @@ class Window:
     def says(self, number: int) -> Found:
         """What a frame says. Nothing if it cannot be read."""
         found = self._steps.known.get(self._alike[number])
-        if found is None and self.lists.statuses[number] == Status.OK:
+        if found is None and self._table["status"][number] == Status.OK:
             with suppress(KwireError):
-                found = self._found[number] = self._read(number, self.lists.frames[number])
+                found = self._found[number] = self._read(number)
         return found or ()
 
     def step(self, number: int, request: Step | None = None) -> Step | None:
@@ -337,7 +335,8 @@ class Window:
         times = [None if time == NO_TIME else time for time in lists.times]
         ids = [0 if id_ == ABSENT else id_ for id_ in lists.ids]
         kept = self._steps.ends
-        ends = [kept.get(key) or self.ends(number) for number, key in enumerate(self._about)]
+        keys = zip(lists.connections, self._table["client_side"].tolist(), self._table["client"].tolist(), strict=True)
+        ends = [kept.get(key) or self.ends(number) for number, key in enumerate(keys)]
         return [
             (capture, connection, frame, time, client, broker, bool(kind & 1), kind >> 1, version, id_, size)
             for connection, frame, time, (client, broker), kind, version, id_, size in zip(
@@ -347,25 +346,28 @@ class Window:
 
     def _head(self, number: int) -> tuple[Any, ...]:
         """What the steps of a frame have in common."""
-        lists = self.lists
-        time, id_, kind = lists.times[number], lists.ids[number], lists.kinds[number]
+        self._n_heads += 1
+        if self._n_heads > len(self) >> 3:
+            return self._all_heads[number]
+        # Columns become lists in less time than so many rows, and most rows of a window may change nothing.
+        row = self._table[number]
+        time, id_ = int(row["time"]), int(row["id"])
         return (
             self._steps.capture,
-            lists.connections[number],
-            lists.frames[number],
+            int(self.connections[number]),
+            int(row["number"]),
             None if time == NO_TIME else time,
             *self.ends(number),
-            bool(kind & 1),
-            kind >> 1,
-            lists.versions[number],
+            bool(row["response"]),
+            int(row["api"]),
+            int(row["version"]),
             0 if id_ == ABSENT else id_,
-            lists.sizes[number],
+            int(row["seen"]),
         )
 
     def steps(self, number: int, asked: Mapping[tuple[str | None, str], Step] | None = None) -> Iterator[Step]:
         """The steps of a frame. ``asked``: those of its request, which then are theirs."""
-        frame, status = self.lists.frames[number], self.lists.statuses[number]
-        head = self._head(number)
+        head, status = self._head(number), int(self._table["status"][number])
         if status != Status.OK:
             alone = self._frames.chosen(self._rows[number : number + 1])
             why = next((text for _, text in alone.errors(np.zeros(1, np.int64))), None)
@@ -373,7 +375,7 @@ class Window:
             yield Step._make([*head, None, "", {}, word, why or Status(status).name.lower(), None])
             return
         try:
-            found = self._read(number, frame)
+            found = self._read(number)
         except KwireError as error:
             yield Step._make([*head, None, "", {}, MALFORMED, str(error), None])
             return
@@ -382,7 +384,7 @@ class Window:
             owner = owner if request is None else request.owner
             yield Step._make([*head, owner, place, said, OK, None, request])
 
-    def _read(self, number: int, frame: int) -> Found:
+    def _read(self, number: int) -> Found:
         there = self._found.get(number)
         if there is not None:
             return there
@@ -395,10 +397,10 @@ class Window:
         def name(id_: UUID) -> str | None:
             nonlocal looked
             looked = True
-            return self._names(id_, frame)
+            return self._names(id_, int(self._table["number"][number]))
 
         data = self._frames.bytes_of(self._rows[number])
-        found = self._steps.read(self.lists.kinds[number], self.lists.versions[number], data, name)
+        found = self._steps.read(int(self.kinds[number]), int(self._table["version"][number]), data, name)
         # What names a topic by its id may mean another name later.
         if key >= 0 and not looked:
             self._steps.known[key] = found
