@@ -644,6 +644,17 @@ def _next_frame(
 
 
 @inlined
+def _meet_start(stream: Any, reader: Any) -> None:
+    """Ends the doubt of frames that follow one another from where the SYN says that the stream begins. The SYN was
+    captured after them. The first of them may wait for what follows it (``Stream.noted``): it is in doubt, too."""
+    doubted = stream.certain == 0 or stream.start == stream.noted == stream.next
+    if doubted and 0 <= stream.start == stream.searched and stream.start_order <= reader.now:
+        stream.certain = 1
+        stream.noted = -1
+        stream.alone = 0
+
+
+@inlined
 def _read_run(
     window: Window, capture: Capture, table: Apis, scratch: Scratch, rows: Array, reader: Any, asked: Any
 ) -> int:
@@ -661,6 +672,8 @@ def _read_run(
             stop = reader.run_end + reader.shift
             if is_not_readable(window, conn, stream, side, reader.piece, stop, reader.now):
                 return UNREADABLE
+        # Before each frame, or it would matter where a window ends, or where a table is full: both begin to read again.
+        _meet_start(stream, reader)
         if stream.synced != 1:
             said = resynchronise(window, capture, table, scratch, rows, reader, asked)
         else:
@@ -680,8 +693,7 @@ def _read_direction(
     if stream.synced == 0 and stream.start == stream.next and stream.start_order <= reader.now and stream.skipped <= 0:
         # The SYN was captured after the first bytes.
         stream.synced = 1
-    if stream.certain == 0 and 0 <= stream.start == stream.searched and stream.start_order <= reader.now:
-        stream.certain = 1  # the same
+    _meet_start(stream, reader)
     reader.blocked = 0
     reader.unsure = 0
     if stream.end < 0 and only_grows(window, reader):

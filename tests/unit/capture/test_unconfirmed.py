@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from fed_in_parts import fed, packet_ends
 from made_captures import brief, by_time, exchange, read
 from packets import Connection, metadata, metadata_answer, pcap, request, sized
 from packets import produce as produce_v2
@@ -605,6 +606,45 @@ def test_a_syn_that_is_missing_is_told_by_what_acknowledges_it(engine: Engine, g
         ("response", "Fetch", 1, "ok"),
         ("response", "Produce", 2, "ok"),
     ]
+
+
+@engines
+def test_a_syn_that_comes_late_ends_the_doubt_of_a_request_that_waits_for_what_follows(engine: Engine) -> None:
+    """The last request is damaged and was captured first, the SYN nearly last, and an answer is missing. That a table
+    grows, for the client_id, does not matter: in small windows that happens with the other connection."""
+    frame = sized(metadata(4, LARGE))
+    talk = in_turn(3).send_raw(frame[:12] + b"\x7f" + frame[13:]).answer(metadata_answer(4)).close()
+    syn, *packets = talk.packets
+    last = packets.pop(8)
+    del packets[7]
+    other = Connection(client=("10.0.0.3", 40001)).open().send(metadata(1, LARGE))
+    data = pcap([last, *packets[:5], *other.packets, *packets[5:8], syn, *packets[8:]])
+    with using(engine):
+        found = read(data)
+        for window in (100, 300, 1000):
+            assert read(data, window=window) == found
+    asked = [row["status"] for row in found if row["direction"] == "request" and row["connection"] == 0]
+    assert asked == ["ok", "ok", "ok", "malformed"]
+
+
+@engines
+@pytest.mark.parametrize("late", [1, 2])
+def test_a_request_that_is_found_where_the_syn_says_is_read_with_its_packet_in_any_window(
+    engine: Engine, late: int
+) -> None:
+    """Bytes of an earlier connection stand before it, captured before the SYN. Another connection goes on meanwhile."""
+    talk = Connection().open().send(metadata(1)).send(metadata(2)).answer(metadata_answer(1), metadata_answer(2))
+    syn, answer, _, first, *rest = talk.packets
+    stray = replace(first, seq=first.seq - 50, payload=bytes(50))
+    early = [stray, first]
+    early[late:late] = [syn, answer]
+    other = Connection(client=("10.0.0.3", 40001)).open().send(metadata(1))
+    data = pcap([*early, *other.packets, *rest])
+    with using(engine):
+        whole = fed(data)
+        for cut in packet_ends(data):
+            assert fed(data, [cut]) == whole, cut
+    assert next((frame.id, frame.order) for frame in whole if frame.connection == 0 and frame.api == 3) == (1, 3)
 
 
 def produce_v1(number: int) -> bytes:
