@@ -260,12 +260,9 @@ class Story:
             one = history.fold(*key)
         else:
             self._size -= one.size
-        rows = one.take(step)
-        made: list[Row | Plain] = (
-            []
-            if rows == []
-            else [framed(row, step) if isinstance(row, dict) else _of_frame(step) + row for row in rows]
-        )
+        made: list[Row | Plain] = [
+            framed(row, step) if isinstance(row, dict) else _of_frame(step) + row for row in one.take(step)
+        ]
         if not one.size:
             self._last.pop(key, None)
             return made
